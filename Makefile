@@ -1,0 +1,48 @@
+# Every target sets up what it needs. Needs Python >= 3.11 with pip and venv, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+
+help: ## Print these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.installed: pyproject.toml sdk/pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Twiceshy needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ./sdk --editable '.[dev]'
+	@touch $@
+
+install: $(VENV)/.installed ## Put Twiceshy and its tools into .venv
+
+demo: install ## Book one calendar hold through four accidents, without and with the guard
+	$(BIN)/twiceshy demo
+
+test: install ## Run all tests on real SQLite and real PostgreSQL 18
+	$(BIN)/python -m pytest
+
+check: install ## Lint, format, types, import contracts, coverage of the pure core, documents
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy tests bench
+	PYTHONPATH=. $(BIN)/lint-imports
+	$(BIN)/coverage run -m pytest tests/unit/core -q
+	$(BIN)/coverage report
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: install ## Measure the service against its no-op and write bench/results/latest.json
+	$(BIN)/python -m bench
+
+serve: install ## Start the guard on http://127.0.0.1:8700 with ./twiceshy.db
+	$(BIN)/twiceshy serve
+
+format: install ## Let ruff put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove what the targets above made
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+
+.PHONY: help install demo test check bench serve format clean

@@ -1,0 +1,1 @@
+"""The guard: the service that every mutating tool call passes before it may touch the world."""

@@ -1,0 +1,1 @@
+"""Protocols between the service and what it stands on."""

@@ -1,0 +1,1 @@
+"""Adapters of the ports: where the guard keeps its record."""

@@ -1,0 +1,1 @@
+"""The store on SQL: PostgreSQL and SQLite, one behaviour."""

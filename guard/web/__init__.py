@@ -1,0 +1,1 @@
+"""HTTP: the API over the service. Never reaches the store."""
