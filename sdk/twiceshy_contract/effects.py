@@ -1,0 +1,240 @@
+"""Wire structs of an effect: begin and its answers, commit, fail, renew, resolve, release, and the views."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+
+from twiceshy_contract.names import (
+    BusinessKey,
+    CallerStep,
+    FenceNumber,
+    KeyRule,
+    LeaseSeconds,
+    Occurrence,
+    PublicState,
+    RunName,
+    ToolName,
+    WaitSeconds,
+    Worker,
+)
+from twiceshy_contract.wire import EffectKey
+
+
+class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A body that a client sends."""
+
+
+class BeginRequest(_Request, frozen=True, kw_only=True):
+    """Ask for the right to run a tool once. `run` or `business_key` must name the scope.
+
+    `attempt` is a UUID that the client draws at random for this try; asking again with it is safe.
+    """
+
+    tool: ToolName
+    arguments: dict[str, object]
+    attempt: UUID
+    run: RunName | None = None
+    business_key: BusinessKey | None = None
+    step: CallerStep | None = None
+    occurrence: Occurrence = 1
+    lease_seconds: LeaseSeconds | None = None
+    wait_seconds: WaitSeconds = 0
+    worker: Worker | None = None
+    reopen: bool = False
+
+
+class ErrorOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A recorded error: the exception's type name, its message, and data that the tool gave."""
+
+    type: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    message: str
+    data: object = None
+
+
+class ReportedError(ErrorOutcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error as an attempt reports it."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a tool: `result`, what it returned in tagged form, or `error`, why it refused. Never both."""
+
+    result: object = msgspec.UNSET
+    error: ErrorOutcome | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def failure(self) -> ErrorOutcome | None:
+        """The error, where the tool refused."""
+        return self.error if isinstance(self.error, ErrorOutcome) else None
+
+
+class Opaque(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a result that is too large or cannot be written as JSON."""
+
+    type: str
+    size: int | None
+    sha256: str | None
+    reason: str
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """Content arguments that differ from the recorded call, as JSON Pointers."""
+
+    content: tuple[str, ...]
+
+
+class RepeatOf(msgspec.Struct, frozen=True, kw_only=True):
+    """The earlier call that this one repeats: its run and its step there."""
+
+    run: str | None
+    step: int | None
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What every answer about one effect carries. `step` counts the run's effects; it enters no key."""
+
+    key: EffectKey
+    state: PublicState
+    tool: str
+    tool_version: int
+    run: str | None
+    step: int | None
+    occurrence: int
+    generation: int
+    fence: int
+
+
+class ExecuteAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="execute"):
+    """You hold the lease: run the tool, then commit or fail with this fence.
+
+    `arguments`, where not null, are the ones to run instead of yours. Count `lease_seconds_left` from before
+    you sent the request. Send `downstream_key` to a provider that takes an idempotency key.
+    """
+
+    attempt: UUID
+    arguments: dict[str, object] | None
+    downstream_key: str
+    lease_expires_at: str
+    lease_seconds: float
+    lease_seconds_left: float
+
+
+class ReplayAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="replay"):
+    """It happened before: the recorded result or error."""
+
+    outcome: Outcome
+    committed_at: str
+    repeat_of: RepeatOf
+    drift: Drift | None = None
+
+
+BeginAnswer = ExecuteAnswer | ReplayAnswer
+
+
+class CommitRequest(_Request, frozen=True, kw_only=True):
+    """The tool has run: record its result, in tagged form."""
+
+    attempt: UUID
+    fence: FenceNumber
+    result: object
+
+
+class FailRequest(_Request, frozen=True, kw_only=True):
+    """The tool has not run to its end: `not_applied` (try again later), `rejected` (final), or `unknown`."""
+
+    attempt: UUID
+    fence: FenceNumber
+    kind: Literal["not_applied", "rejected", "unknown"]
+    error: ReportedError
+    retry_after: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
+
+
+class RenewRequest(_Request, frozen=True, kw_only=True):
+    """The tool is still running: move the lease's deadline."""
+
+    attempt: UUID
+    fence: FenceNumber
+    lease_seconds: LeaseSeconds | None = None
+
+
+class ResolveRequest(_Request, frozen=True, kw_only=True):
+    """A person or a probe settles doubt. `fence` is the one that was looked at.
+
+    `as_of` is the member of that name of the view that was read before the provider was asked: word that nothing
+    was applied is then weighed as of that moment. Without it, the word counts as just learned.
+    """
+
+    as_: Literal["applied", "not_applied", "closed"] = msgspec.field(name="as")
+    fence: FenceNumber
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+    result: object = None
+    as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+class EffectAnswer(_Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """The effect after commit, fail, renew, resolve or release. The lease's times only while it is held."""
+
+    outcome: Outcome | None = None
+    committed_at: str | None = None
+    lease_expires_at: str | None = None
+    lease_seconds_left: float | None = None
+    retry_after_seconds: float | None = None
+
+
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
+    """One try: its fence, when its lease was granted and ends, what it reported, whether it is settled."""
+
+    fence: int
+    granted_at: str
+    deadline: str
+    report: str
+    reported_at: str | None
+    settled: bool
+
+
+class EvidenceView(msgspec.Struct, frozen=True, kw_only=True):
+    """Proof that contradicts the record: who reported what, and when."""
+
+    at: str
+    attempt: UUID | None
+    kind: str
+    body: object
+
+
+class EffectSummary(_Answer, frozen=True, kw_only=True):
+    """An effect as a line of a listing."""
+
+    rule: KeyRule
+    business_key: str | None
+    began_at: str
+    ended_at: str | None
+    lease_expires_at: str | None
+    worker: str | None
+    closed: bool
+
+
+class EffectView(EffectSummary, frozen=True, kw_only=True):
+    """An effect with everything that is known of it, at the database's time `as_of`.
+
+    While it is in doubt, ask the provider whether nothing was applied only after `settles_at`.
+    """
+
+    as_of: str
+
+    caller_step: str | None
+    arguments: dict[str, object]
+    outcome: Outcome | None
+    downstream_key: str
+    retry_at: str | None
+    settles_at: str | None
+    resolution: str | None
+    attempts: tuple[AttemptView, ...]
+    evidence: tuple[EvidenceView, ...]
+
+
+class EffectPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of effects, newest first; `next` is the `after` of the next page."""
+
+    items: tuple[EffectSummary, ...]
+    next: str | None

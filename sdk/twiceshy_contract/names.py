@@ -1,0 +1,31 @@
+"""The names and numbers that callers choose, with their bounds."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+_NO_CONTROL = r"^[^\x00-\x1f\x7f]+$(?!\n)"
+_NO_CONTROL_NO_SLASH = r"^[^\x00-\x1f\x7f/]+$(?!\n)"
+
+ToolName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL_NO_SLASH)]
+"""1 to 200 characters without control characters and slashes."""
+RunName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL_NO_SLASH)]
+"""1 to 200 characters without control characters and slashes."""
+BusinessKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=_NO_CONTROL)]
+"""1 to 255 characters without control characters."""
+CallerStep = (
+    Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+    | Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL)]
+)
+"""The caller's authoritative step; `3` and `"3"` are the same step."""
+Worker = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL)]
+Occurrence = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+LeaseSeconds = Annotated[float, msgspec.Meta(ge=1, le=3600)]
+WaitSeconds = Annotated[float, msgspec.Meta(ge=0, le=30)]
+FenceNumber = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+
+EffectClass = Literal["read", "idempotent", "side_effect"]
+"""`read` changes nothing, `idempotent` may be repeated harmlessly, `side_effect` must not happen twice."""
+PublicState = Literal["pending", "executing", "succeeded", "failed", "in_doubt"]
+KeyRule = Literal["once", "step", "business_key"]
+"""What names an intent: its identity arguments, the caller's step, or a key of the business."""

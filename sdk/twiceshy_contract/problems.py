@@ -1,0 +1,186 @@
+"""Every problem the service can answer, once: its code, HTTP status, title, and what to do next.
+
+The body is `application/problem+json` (RFC 9457); `type` is `/problems/<code>`, a page that the service serves
+from this list.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+ProblemCode = Literal[
+    "arguments-changed",
+    "attempts-exhausted",
+    "changed-since",
+    "in-progress",
+    "invalid-request",
+    "key-used-by-another-tool",
+    "lease-lost",
+    "method-not-allowed",
+    "not-found",
+    "not-possible",
+    "outcome-in-doubt",
+    "retry-later",
+    "run-finished",
+    "store-unavailable",
+    "superseded",
+    "too-large",
+    "unauthorized",
+    "unsupported-media-type",
+    "internal",
+]
+
+
+class ProblemKind(msgspec.Struct, frozen=True, kw_only=True):
+    """What one problem code means, wherever it appears."""
+
+    status: int
+    title: str
+    remedy: str
+
+
+class FieldError(msgspec.Struct, frozen=True, kw_only=True):
+    """One place in the request that is wrong: a JSON Pointer into the body, and why."""
+
+    path: str
+    message: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An RFC 9457 problem. `errors` and `paths` name places in the request, never values.
+
+    The members after `errors` are there when an effect is known: its key, public state, and when to ask again.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: tuple[FieldError, ...] = ()
+    paths: tuple[str, ...] = ()
+    key: str | None = None
+    state: str | None = None
+    tool: str | None = None
+    tool_version: int | None = None
+    step: int | None = None
+    generation: int | None = None
+    occurrence: int | None = None
+    fence: int | None = None
+    retry_after_seconds: float | None = None
+    resolve: str | None = None
+
+    @property
+    def code(self) -> str:
+        """The last part of `type`."""
+        return self.type.rsplit("/", 1)[-1]
+
+
+PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
+    "arguments-changed": ProblemKind(
+        status=422,
+        title="The step or business key was used with other arguments",
+        remedy="Nothing ran. Send the arguments of the first call, or a new step, business key or occurrence; "
+        "if a differing argument is only wording, declare it as content.",
+    ),
+    "attempts-exhausted": ProblemKind(
+        status=409,
+        title="The effect was tried as often as its tool allows",
+        remedy="Find out why every attempt failed, then begin again with `reopen: true`, or let an operator reopen it.",
+    ),
+    "changed-since": ProblemKind(
+        status=409,
+        title="The effect has moved on since you looked",
+        remedy="Read the effect again, decide anew, and resolve it with the fence that it has now.",
+    ),
+    "in-progress": ProblemKind(
+        status=409,
+        title="Another attempt is executing this effect",
+        remedy="Ask again after Retry-After, or send `wait_seconds` to be answered when it is over.",
+    ),
+    "invalid-request": ProblemKind(
+        status=400,
+        title="The request cannot be understood",
+        remedy="Correct the places that `errors` names. Nothing was stored and nothing may run.",
+    ),
+    "key-used-by-another-tool": ProblemKind(
+        status=422,
+        title="The business key belongs to another tool",
+        remedy="Nothing ran. Use one business key for one tool; put the tool's name into the key if two tools "
+        "act on the same business object.",
+    ),
+    "lease-lost": ProblemKind(
+        status=409,
+        title="The attempt does not hold the lease",
+        remedy="The token or the fence is not that of an attempt which may still write; nothing was changed. "
+        "Do not act again: begin with a new attempt and obey its answer.",
+    ),
+    "method-not-allowed": ProblemKind(
+        status=405,
+        title="The resource has no such method",
+        remedy="The description at /schema lists the methods of each resource.",
+    ),
+    "not-found": ProblemKind(
+        status=404,
+        title="There is no such thing",
+        remedy="Check the key, name or path; the description at /schema lists the paths.",
+    ),
+    "not-possible": ProblemKind(
+        status=409,
+        title="The effect's state does not allow this",
+        remedy="Nothing was changed. Read the effect; the state machine in the documents says what is possible.",
+    ),
+    "outcome-in-doubt": ProblemKind(
+        status=409,
+        title="Nobody knows whether the effect happened",
+        remedy="Do not retry. Find out at the provider, then settle it through `resolve`, "
+        "for instance with `twiceshy effects resolve`.",
+    ),
+    "retry-later": ProblemKind(
+        status=409,
+        title="The effect did not happen and may be tried again later",
+        remedy="Begin again after Retry-After.",
+    ),
+    "run-finished": ProblemKind(
+        status=409,
+        title="The run is finished and takes no new effects",
+        remedy="Its record is still served. Open a run with another name for new work.",
+    ),
+    "store-unavailable": ProblemKind(
+        status=503,
+        title="The database cannot be reached",
+        remedy="The outcome of this request is unknown. Ask again with the same attempt; "
+        "until it is answered, the tool must not run.",
+    ),
+    "superseded": ProblemKind(
+        status=409,
+        title="Another attempt has settled the effect",
+        remedy="Stop. What this attempt reported was kept as evidence where it contradicts the record; "
+        "begin again to read the record.",
+    ),
+    "too-large": ProblemKind(
+        status=413,
+        title="The body is larger than 1 MiB",
+        remedy="Keep large contents elsewhere and send a reference to them.",
+    ),
+    "unauthorized": ProblemKind(
+        status=401,
+        title="A valid bearer token is needed",
+        remedy="Send `Authorization: Bearer <token>` with one of the tokens in TWICESHY_TOKENS.",
+    ),
+    "unsupported-media-type": ProblemKind(
+        status=415,
+        title="The body is not application/json",
+        remedy="Send `Content-Type: application/json`.",
+    ),
+    "internal": ProblemKind(
+        status=500,
+        title="The service has a defect",
+        remedy="The outcome of this request is unknown. Ask again with the same attempt and report the defect "
+        "with the request's time.",
+    ),
+}
+
+
+def problem_type(code: ProblemCode) -> str:
+    """Return the `type` member of a problem."""
+    return f"/problems/{code}"

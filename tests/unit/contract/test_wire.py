@@ -1,0 +1,148 @@
+"""Bodies are read strictly into wire structs: no coercion, no unknown field, and every refusal names the field."""
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+import pytest
+
+from twiceshy_contract.effects import BeginRequest, CommitRequest, FailRequest, RenewRequest, ResolveRequest
+from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.runs import FinishRunRequest
+from twiceshy_contract.tools import ToolDeclaration
+from twiceshy_contract.wire import CONTRACT_VERSION, read
+
+TOKEN = "0192f5b0-7c3a-7000-8000-000000000001"
+BEGIN = {"tool": "book", "arguments": {"a": 1}, "attempt": TOKEN, "run": "r"}
+FAIL = {"attempt": TOKEN, "fence": 1, "kind": "unknown", "error": {"type": "E", "message": "m"}}
+Message = type[msgspec.Struct]
+
+
+def body(*parts: Mapping[str, object]) -> bytes:
+    return json.dumps({name: value for part in parts for name, value in part.items()}).encode()
+
+
+def refusal_of(text: bytes, message: Message, *, newer: bool = False) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        read(text, message, newer=newer)
+    return caught.value
+
+
+def test_a_begin_is_read_with_its_defaults() -> None:
+    begin = read(body(BEGIN), BeginRequest)
+    assert (begin.tool, begin.arguments, str(begin.attempt), begin.run) == ("book", {"a": 1}, TOKEN, "r")
+    assert (begin.occurrence, begin.wait_seconds, begin.reopen) == (1, 0, False)
+    assert (begin.step, begin.business_key, begin.lease_seconds, begin.worker) == (None, None, None, None)
+
+
+def test_whole_numbers_are_good_where_seconds_are_asked_and_steps_are_numbers_or_texts() -> None:
+    assert read(body(BEGIN, {"wait_seconds": 3}), BeginRequest).wait_seconds == 3
+    assert read(body(BEGIN, {"step": 3}), BeginRequest).step == 3
+    assert read(body(BEGIN, {"step": "3"}), BeginRequest).step == "3"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("occurrence", "1"),
+        ("occurrence", True),
+        ("occurrence", 1.0),
+        ("occurrence", 0),
+        ("occurrence", 1_000_001),
+        ("occurrence", None),
+        ("tool", 1),
+        ("tool", ""),
+        ("tool", "a/b"),
+        ("tool", "a\n"),
+        ("tool", "a\x00b"),
+        ("tool", "x" * 201),
+        ("run", 5),
+        ("run", "a\x7f"),
+        ("business_key", ""),
+        ("business_key", "x" * 256),
+        ("step", -1),
+        ("step", 1.5),
+        ("step", True),
+        ("step", 2**53),
+        ("step", ""),
+        ("wait_seconds", "3"),
+        ("wait_seconds", True),
+        ("wait_seconds", 30.1),
+        ("lease_seconds", 0.9),
+        ("lease_seconds", 3600.1),
+        ("reopen", 1),
+        ("reopen", "true"),
+        ("arguments", []),
+        ("arguments", None),
+        ("attempt", "x"),
+        ("attempt", 5),
+    ],
+)
+def test_a_field_of_a_wrong_type_or_out_of_bounds_is_refused_by_its_name(field: str, value: object) -> None:
+    assert refusal_of(body(BEGIN, {field: value}), BeginRequest).path == f"/{field}"
+
+
+@pytest.mark.parametrize("field", ["tool", "arguments", "attempt"])
+def test_a_missing_field_is_named(field: str) -> None:
+    refusal = refusal_of(body({name: value for name, value in BEGIN.items() if name != field}), BeginRequest)
+    assert (refusal.path, refusal.reason) == (f"/{field}", "this field is missing")
+
+
+@pytest.mark.parametrize(
+    ("field", "path"), [("foo", "/foo"), ("a.b", "/a.b"), ("a`b", "/a`b"), ("x\n", "/x\n"), ("a/b", "/a~1b"), ("", "/")]
+)
+def test_an_unknown_field_is_named(field: str, path: str) -> None:
+    refusal = refusal_of(body(BEGIN, {field: 1}), BeginRequest)
+    assert (refusal.path, refusal.reason) == (path, "this field is not known")
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "path"),
+    [
+        (FailRequest, body(FAIL, {"error": {"type": "E"}}), "/error/message"),
+        (FailRequest, body(FAIL, {"error": {"type": "", "message": "m"}}), "/error/type"),
+        (FailRequest, body(FAIL, {"error": {"type": "E", "message": 5}}), "/error/message"),
+        (FailRequest, body(FAIL, {"kind": "maybe"}), "/kind"),
+        (FailRequest, body(FAIL, {"fence": "1"}), "/fence"),
+        (FailRequest, body(FAIL, {"fence": True}), "/fence"),
+        (FailRequest, body(FAIL, {"fence": -1}), "/fence"),
+        (FailRequest, body(FAIL, {"retry_after": "5"}), "/retry_after"),
+        (CommitRequest, body({"attempt": TOKEN, "fence": 1}), "/result"),
+        (RenewRequest, body({"attempt": TOKEN, "fence": 1.0}), "/fence"),
+        (ResolveRequest, body({"as": "lost", "fence": 1, "reason": "x"}), "/as"),
+        (ResolveRequest, body({"as_": "applied", "fence": 1, "reason": "x"}), "/as_"),
+        (ResolveRequest, body({"as": "applied", "fence": 1, "reason": ""}), "/reason"),
+        (ResolveRequest, body({"as": "applied", "fence": 1, "reason": "x", "as_of": "2026-10-12T14:00:00"}), "/as_of"),
+        (FinishRunRequest, body({"as": "lost"}), "/as"),
+        (ToolDeclaration, body({"class": "harmless"}), "/class"),
+        (ToolDeclaration, body({"arguments": {"content": ["/a", "title"]}}), "/arguments/content/1"),
+        (ToolDeclaration, body({"arguments": {"ignored": [5]}}), "/arguments/ignored/0"),
+        (ToolDeclaration, body({"arguments": {"contents": []}}), "/arguments/contents"),
+        (ToolDeclaration, body({"key": {"scope": "tenant"}}), "/key/scope"),
+        (ToolDeclaration, body({"attempts": 0}), "/attempts"),
+    ],
+)
+def test_a_place_inside_a_body_is_named_as_a_json_pointer(message: Message, text: bytes, path: str) -> None:
+    assert refusal_of(text, message).path == path
+
+
+@pytest.mark.parametrize("text", [b"[]", b"5", b"null", b'"x"'])
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_body_that_is_no_object_is_refused_at_the_top(text: bytes, newer: Literal[False, True]) -> None:
+    assert refusal_of(text, BeginRequest, newer=newer).path == ""
+
+
+def test_what_strict_json_refuses_is_refused_here() -> None:
+    assert refusal_of(b'{"tool": "a", "tool": "b"}', BeginRequest).path == "/tool"
+    assert refusal_of(b'{"arguments": {"a": NaN}}', BeginRequest).path == "/arguments/a"
+
+
+def test_a_body_of_a_newer_contract_passes_over_fields_that_are_not_known() -> None:
+    assert CONTRACT_VERSION == 1
+    assert read(body(BEGIN, {"foo": [1]}), BeginRequest, newer=True).tool == "book"
+
+
+def test_a_body_of_a_newer_contract_is_no_less_strict_with_the_fields_that_are_known() -> None:
+    assert refusal_of(body(BEGIN, {"foo": 1, "occurrence": "1"}), BeginRequest, newer=True).path == "/occurrence"
+    assert refusal_of(b'{"foo": 1}', BeginRequest, newer=True).path == "/tool"
