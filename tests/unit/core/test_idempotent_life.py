@@ -1,0 +1,58 @@
+"""Rows for tools whose repetition is harmless, and for words that come late."""
+
+from tests.unit.core.lives import (
+    IDEMPOTENT,
+    PENDING,
+    STRANGER,
+    SUCCEEDED,
+    A,
+    B,
+    asked,
+    at,
+    attempt,
+    life,
+    outcome,
+)
+
+SILENT = attempt(A, 1, 30)
+TAKEN_OVER = life("executing", SILENT, attempt(B, 2, 70))
+
+
+def test_a_late_heartbeat_of_a_lapsed_lease_gets_it_back_while_nobody_took_over() -> None:
+    decision = asked(life("pending", SILENT), "renew", A, fence=1, now=40, rules=IDEMPOTENT)
+    assert outcome(decision) == ("executing", "done")
+    assert decision.life.attempts[0].deadline == at(70)
+
+
+def test_a_late_heartbeat_of_an_attempt_that_ended_is_refused() -> None:
+    ended = life("pending", attempt(A, 1, 30, "not_applied", 10))
+    assert outcome(asked(ended, "renew", A, fence=1, now=40)) == ("pending", "lease_lost")
+    assert outcome(asked(PENDING, "renew", STRANGER, fence=1, now=40)) == ("pending", "lease_lost")
+
+
+def test_not_applied_beside_a_silent_attempt_of_an_idempotent_tool_waits_under_the_same_downstream_key() -> None:
+    decision = asked(TAKEN_OVER, "not_applied", B, fence=2, now=40, rules=IDEMPOTENT, retry_after=7)
+    assert outcome(decision) == ("pending", "done")
+    assert (decision.life.retry_at, decision.life.epoch) == (at(47), 0)
+
+
+def test_rejected_beside_a_silent_attempt_of_an_idempotent_tool_is_final() -> None:
+    decision = asked(TAKEN_OVER, "rejected", B, fence=2, now=40, rules=IDEMPOTENT)
+    assert outcome(decision) == ("failed", "done")
+
+
+def test_a_release_of_the_last_silent_attempt_settles_doubt() -> None:
+    doubtful = life("in_doubt", SILENT, attempt(B, 2, 70, "not_applied", 50))
+    assert outcome(asked(doubtful, "release", A, now=80)) == ("pending", "done")
+
+
+def test_a_release_beside_another_silent_attempt_leaves_doubt() -> None:
+    doubtful = life("in_doubt", SILENT, attempt(B, 2, 70))
+    assert outcome(asked(doubtful, "release", A, now=80)) == ("in_doubt", "done")
+
+
+def test_word_that_a_success_was_not_applied_contradicts_and_alerts() -> None:
+    decision = asked(SUCCEEDED, "found_not_applied", fence=1, now=100)
+    assert outcome(decision) == ("succeeded", "contradicted")
+    assert decision.alert
+    assert decision.life == SUCCEEDED

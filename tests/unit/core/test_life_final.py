@@ -1,0 +1,167 @@
+"""What is final stays, what is not in the table is not possible, and the deadline is judged at every touch."""
+
+from collections.abc import Mapping
+from typing import get_args
+
+import pytest
+
+from guard.core.effects import Life
+from guard.core.lease import Rules
+from guard.core.lifecycle import TABLE, Source, touch
+from guard.core.situation import CONDITIONS, EventName
+from tests.unit.core.lives import (
+    EXECUTING,
+    FAILED,
+    IDEMPOTENT,
+    IN_DOUBT,
+    PENDING,
+    SIDE_EFFECT,
+    STRANGER,
+    SUCCEEDED,
+    A,
+    B,
+    asked,
+    at,
+    attempt,
+    life,
+    outcome,
+)
+
+STATES: Mapping[Source, Life | None] = {
+    "absent": None,
+    "pending": PENDING,
+    "executing": EXECUTING,
+    "in_doubt": IN_DOUBT,
+    "succeeded": SUCCEEDED,
+    "failed": FAILED,
+}
+NO_ROW: Mapping[Source, tuple[EventName, ...]] = {
+    "absent": (
+        "success", "not_applied", "rejected", "unknown", "renew", "deadline",
+        "found_applied", "found_not_applied", "closed",
+    ),
+    "pending": ("deadline", "found_applied", "closed"),
+    "executing": ("found_applied", "found_not_applied", "closed"),
+    "in_doubt": ("deadline",),
+    "succeeded": ("deadline", "found_applied", "closed"),
+    "failed": ("deadline", "found_not_applied", "closed"),
+}  # fmt: skip
+PAIRS = [(source, event) for source, events in NO_ROW.items() for event in events]
+
+
+@pytest.mark.parametrize(("source", "event"), PAIRS)
+def test_a_pair_of_state_and_event_that_has_no_row_is_not_possible_and_touches_nothing(
+    source: Source, event: EventName
+) -> None:
+    before = STATES[source]
+    for token in (A, None) if before else (None,):
+        decision = asked(before, event, token, fence=1, now=10)
+        assert decision.verdict == "not_possible"
+        assert decision.row is None
+        assert decision.life == (before or Life(state="pending"))
+        assert not decision.alert
+
+
+def test_every_pair_either_has_a_row_or_is_listed_here_as_not_possible() -> None:
+    with_row = {(row.source, row.event) for row in TABLE}
+    assert with_row & set(PAIRS) == set()
+    assert with_row | set(PAIRS) == {(source, event) for source in STATES for event in get_args(EventName)}
+
+
+def test_every_row_can_be_reached_past_the_rows_before_it() -> None:
+    for number, row in enumerate(TABLE):
+        earlier = [r for r in TABLE[:number] if (r.source, r.event) == (row.source, row.event)]
+        assert not any(set(r.when) <= set(row.when) for r in earlier), row
+
+
+def test_every_condition_is_used_and_known() -> None:
+    assert {condition for row in TABLE for condition in row.when} == set(CONDITIONS)
+
+
+def test_a_token_that_the_effect_does_not_know_has_lost_the_lease() -> None:
+    for event in ("success", "not_applied", "rejected", "unknown", "renew"):
+        decision = asked(EXECUTING, event, STRANGER)
+        assert (decision.life, decision.verdict) == (EXECUTING, "lease_lost")
+
+
+def test_a_stale_fence_is_refused_and_touches_nothing() -> None:
+    for event in ("success", "not_applied", "rejected", "unknown", "renew"):
+        decision = asked(EXECUTING, event, A, fence=2)
+        assert (decision.life, decision.verdict) == (EXECUTING, "lease_lost")
+
+
+@pytest.mark.parametrize(("final", "event"), [(SUCCEEDED, "success"), (FAILED, "rejected")])
+def test_a_report_repeated_by_the_attempt_that_made_it_is_answered_again(final: Life, event: EventName) -> None:
+    decision = asked(final, event, A, now=50)
+    assert (decision.life, decision.verdict, decision.alert) == (final, "repeated", False)
+
+
+@pytest.mark.parametrize("final", [SUCCEEDED, FAILED])
+def test_begin_of_a_final_effect_is_answered_from_the_record(final: Life) -> None:
+    for token in (A, B):
+        decision = asked(final, "begin", token, now=5000)
+        assert (decision.life, decision.verdict) == (final, "replay")
+
+
+@pytest.mark.parametrize("event", ["not_applied", "rejected", "unknown", "renew"])
+@pytest.mark.parametrize("final", [SUCCEEDED, FAILED])
+def test_another_attempt_of_a_final_effect_is_superseded(final: Life, event: EventName) -> None:
+    two = life(final.state, attempt(B, 1, 20), attempt(A, 2, 60, final.attempts[0].report, 40))
+    decision = asked(two, event, B, now=50)
+    assert (decision.life, decision.verdict, decision.alert) == (two, "superseded", False)
+
+
+@pytest.mark.parametrize("final", [SUCCEEDED, FAILED])
+def test_success_by_another_attempt_of_a_final_effect_contradicts_the_record_and_alerts(final: Life) -> None:
+    two = life(final.state, attempt(B, 1, 20), attempt(A, 2, 60, final.attempts[0].report, 40))
+    decision = asked(two, "success", B, now=50)
+    assert (decision.life, decision.verdict, decision.alert) == (two, "contradicted", True)
+
+
+def test_word_that_a_failed_effect_was_applied_contradicts_the_record_and_alerts() -> None:
+    decision = asked(FAILED, "found_applied", fence=1)
+    assert (decision.life, decision.verdict, decision.alert) == (FAILED, "contradicted", True)
+
+
+@pytest.mark.parametrize("final", [SUCCEEDED, FAILED])
+def test_a_release_of_a_final_effect_changes_nothing(final: Life) -> None:
+    assert asked(final, "release", B).life == final
+
+
+def test_the_deadline_is_judged_at_the_touch_and_not_before() -> None:
+    assert touch(EXECUTING, SIDE_EFFECT, at(29.999999)) == EXECUTING
+    assert touch(EXECUTING, SIDE_EFFECT, at(30)).state == "in_doubt"
+    assert touch(EXECUTING, IDEMPOTENT, at(30)).state == "pending"
+    assert touch(IN_DOUBT, SIDE_EFFECT, at(500)) == IN_DOUBT
+
+
+def test_a_touch_without_a_row_for_the_deadline_changes_nothing() -> None:
+    table = tuple(row for row in TABLE if row.event != "deadline")
+    assert touch(EXECUTING, SIDE_EFFECT, at(500), table) == EXECUTING
+
+
+def test_an_executing_effect_without_a_lease_has_no_deadline() -> None:
+    empty = Life(state="executing")
+    assert touch(empty, SIDE_EFFECT, at(500)) == empty
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 0.999])
+def test_a_retry_time_that_the_caller_gives_wins_over_the_backoff(jitter: float) -> None:
+    said = asked(EXECUTING, "not_applied", A, now=10, retry_after=7, jitter=jitter)
+    assert said.life.retry_at == at(17)
+    assert outcome(said) == ("pending", "done")
+
+
+def test_a_lease_that_the_caller_asks_for_wins_over_the_tools() -> None:
+    assert asked(None, "begin", A, now=10, lease=5).life.attempts[0].deadline == at(15)
+    assert asked(None, "begin", A, now=10, rules=Rules()).life.attempts[0].deadline == at(40)
+
+
+@pytest.mark.parametrize("event", ["success", "not_applied", "rejected", "unknown", "renew"])
+def test_a_report_that_names_no_attempt_is_not_possible_and_touches_nothing(event: EventName) -> None:
+    decision = asked(EXECUTING, event)
+    assert (decision.life, decision.verdict) == (EXECUTING, "not_possible")
+
+
+def test_a_release_that_names_no_attempt_changes_nothing() -> None:
+    assert asked(EXECUTING, "release").life == EXECUTING

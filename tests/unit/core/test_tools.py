@@ -1,0 +1,87 @@
+"""Declarations of tools: their rules, their digest, and what a new one may change."""
+
+import pytest
+
+from guard.core.effects import TenantId
+from guard.core.lease import Rules
+from guard.core.tools import UNDECLARED_VERSION, declaration_digest, merged, undeclared
+from twiceshy_contract.names import EffectClass
+from twiceshy_contract.tools import ArgumentRoles, DeclaredBy, ToolDeclaration
+
+
+def declared(class_: EffectClass, by: DeclaredBy, lease: float = 30) -> ToolDeclaration:
+    return ToolDeclaration(class_=class_, declared_by=by, lease_seconds=lease)
+
+
+def test_a_tool_that_nobody_declared_is_a_side_effect_with_the_defaults() -> None:
+    tool = undeclared(TenantId(1), "book")
+    assert tool.version == UNDECLARED_VERSION == 0
+    assert tool.rules == Rules(
+        effect_class="side_effect", lease=Rules().lease, attempts=5, backoff=Rules().backoff, provider_window=None
+    )
+    assert (tool.rules.lease, tool.rules.backoff, tool.rules.settle) == (30_000_000, 1_000_000, 10_000_000)
+
+
+def test_the_rules_of_a_tool_are_its_declaration_in_microseconds() -> None:
+    tool = undeclared(TenantId(1), "book")
+    declaration = ToolDeclaration(
+        class_="idempotent", lease_seconds=1.5, attempts=2, backoff_seconds=0.25, provider_window_seconds=60
+    )
+    rules = type(tool)(
+        tenant=tool.tenant, name="book", version=1, digest=b"", declared_at=tool.declared_at, declaration=declaration
+    ).rules
+    assert (rules.effect_class, rules.lease, rules.attempts) == ("idempotent", 1_500_000, 2)
+    assert (rules.backoff, rules.provider_window) == (250_000, 60_000_000)
+
+
+def test_a_person_who_repeats_what_code_declared_makes_another_declaration() -> None:
+    assert declaration_digest(declared("read", "code")) != declaration_digest(declared("read", "person"))
+
+
+def test_the_digest_of_a_declaration_is_over_everything_in_it() -> None:
+    others = [
+        declared("read", "person"),
+        declared("idempotent", "person"),
+        declared("read", "person", lease=31),
+        ToolDeclaration(class_="read", arguments=ArgumentRoles(content=("/a",))),
+    ]
+    assert len({declaration_digest(other) for other in others}) == 4
+
+
+def test_the_digest_of_the_default_declaration_is_frozen() -> None:
+    assert declaration_digest(ToolDeclaration()).hex() == (
+        "6350ce838d76c74a5ef428260541f92c8e85385a7dc42a23589df31bc334027a"
+    )
+
+
+@pytest.mark.parametrize("by", ["person", "code"])
+def test_a_first_declaration_holds(by: DeclaredBy) -> None:
+    assert merged(declared("read", by), None) == declared("read", by)
+
+
+def test_a_persons_word_holds_over_anything() -> None:
+    lowered = declared("read", "person", lease=5)
+    assert merged(lowered, declared("side_effect", "code")) == lowered
+    assert merged(lowered, declared("side_effect", "person")) == lowered
+
+
+@pytest.mark.parametrize(
+    ("held", "code", "result"),
+    [
+        ("read", "idempotent", "idempotent"),
+        ("read", "side_effect", "side_effect"),
+        ("idempotent", "side_effect", "side_effect"),
+        ("side_effect", "idempotent", "side_effect"),
+        ("side_effect", "read", "side_effect"),
+        ("idempotent", "read", "idempotent"),
+        ("read", "read", "read"),
+    ],
+)
+def test_code_may_raise_the_class_and_never_lower_it(held: EffectClass, code: EffectClass, result: EffectClass) -> None:
+    assert merged(declared(code, "code", lease=9), declared(held, "code")) == declared(result, "code", lease=9)
+
+
+def test_code_changes_nothing_of_a_persons_declaration_but_to_raise_the_class() -> None:
+    held = declared("idempotent", "person", lease=7)
+    assert merged(declared("read", "code", lease=9), held) == held
+    assert merged(declared("side_effect", "code", lease=9), held) == declared("side_effect", "person", lease=7)
