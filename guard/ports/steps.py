@@ -1,0 +1,74 @@
+"""What a use case asks of the store, one step at a time: assume a prior row, and compare and set.
+
+Each step verifies its assumption and writes in one; where the assumption fails it answers with the row that is
+there and writes nothing. No step needs a transaction that stays open while Python thinks.
+"""
+
+import msgspec
+
+from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Fence, Instant, Intent, Key
+
+
+class Insert(msgspec.Struct, frozen=True, kw_only=True):
+    """Assume that there is no such effect and that its run is open: make it, executing, with its first lease.
+
+    The store sets the intent's `began_at` and `step`, and counts the effect in its run.
+    """
+
+    intent: Intent
+    token: AttemptToken
+    lease: Duration
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """Assume an effect in execution or doubt whose latest attempt is this one, unreported: record its success."""
+
+    key: Key
+    token: AttemptToken
+    fence: Fence
+    outcome: bytes
+
+
+class Replace(msgspec.Struct, frozen=True, kw_only=True):
+    """Assume the version that was seen (0: no such effect): write the effect as planned, and any evidence.
+
+    The store sets the version, and for a new effect `began_at` and `step`. With `needs_open_run` the effect's
+    run must be open as well.
+    """
+
+    seen: int
+    effect: Effect
+    evidence: tuple[Evidence, ...] = ()
+    needs_open_run: bool = False
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """Assume nothing: read the effect."""
+
+    key: Key
+
+
+Step = Insert | Finish | Replace | Look
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """The assumption held: the effect as it stands now, at the database's time `at`."""
+
+    effect: Effect
+    at: Instant
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The assumption failed, or nothing was assumed: the effect that is there (None: none), at `at`."""
+
+    effect: Effect | None
+    at: Instant
+
+
+class RunClosed(msgspec.Struct, frozen=True, kw_only=True):
+    """The run is not open and takes no new effect; there is no such effect yet, or its lease was not granted."""
+
+    at: Instant
+
+
+StepResult = Written | Found | RunClosed

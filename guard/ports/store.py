@@ -1,0 +1,116 @@
+"""What the service needs of a database. One behaviour on every backend, held by one contract suite."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from guard.core.effects import Effect, Evidence, Key, TenantId
+from guard.core.runs import Run
+from guard.core.tools import Tool
+from guard.ports.steps import Step, StepResult
+from twiceshy_contract.names import PublicState
+from twiceshy_contract.runs import RunState
+from twiceshy_contract.tools import ToolDeclaration
+
+
+class StoreUnavailable(Exception):
+    """The database could not be reached, or stopped answering; what was sent may or may not have happened."""
+
+
+class StatementFailed(Exception):
+    """The database refused the batch as a whole; nothing of it happened."""
+
+
+class EffectFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which effects a listing shows; `after` is the last page's cursor, opaque to all but the store."""
+
+    state: PublicState | None = None
+    tool: str | None = None
+    run: str | None = None
+    limit: int = 50
+    after: str | None = None
+
+
+class EffectStore(Protocol):
+    """Effects and their attempts."""
+
+    @property
+    def lanes(self) -> int:
+        """How many batches may be in flight at once."""
+
+    async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
+        """Apply all steps in one transaction; answer each in its place.
+
+        Raises StoreUnavailable (send the same batch again: every step is safe to repeat) and StatementFailed
+        (nothing happened: halve the batch).
+        """
+
+    async def overdue(self, limit: int) -> list[Key]:
+        """Return keys of executing effects whose lease has run out, longest overdue first."""
+
+    async def page(self, tenant: TenantId, chosen: EffectFilter) -> tuple[list[Effect], str | None]:
+        """Return effects, newest runs first and newest steps first, and the cursor of the next page.
+
+        Raises ValueError for a cursor that this store did not make.
+        """
+
+    async def evidence(self, key: Key) -> list[Evidence]:
+        """Return the contradicting proof that was kept of an effect, oldest first."""
+
+
+class RunStore(Protocol):
+    """Runs."""
+
+    async def open(self, tenant: TenantId, names: Sequence[str]) -> list[Run]:
+        """Find each run, or make it, open; answer in the order of the names (which may repeat)."""
+
+    async def get(self, tenant: TenantId, name: str) -> Run | None:
+        """Find a run."""
+
+    async def end(self, tenant: TenantId, name: str, state: RunState) -> Run | None:
+        """End an open run; return it as it stands (an ended one unchanged), or None where there is none."""
+
+    async def page(
+        self, tenant: TenantId, state: RunState | None, limit: int, after: str | None
+    ) -> tuple[list[Run], str | None]:
+        """Return runs, newest first, and the cursor of the next page. Raises ValueError for a foreign cursor."""
+
+
+class ToolStore(Protocol):
+    """The registry: append-only versions of tools."""
+
+    async def newest(self, tenant: TenantId, names: Sequence[str]) -> dict[str, Tool]:
+        """Return the newest version of each tool that is declared."""
+
+    async def declare(self, tenant: TenantId, name: str, declaration: ToolDeclaration) -> Tool:
+        """Merge the declaration over the newest version and return what holds.
+
+        Nothing is written where the merged declaration's digest is that of the newest version, or, for code, of
+        any earlier one.
+        """
+
+    async def all(self, tenant: TenantId) -> list[Tool]:
+        """Return the newest version of every tool, by name."""
+
+
+class Store(Protocol):
+    """One database."""
+
+    @property
+    def effects(self) -> EffectStore:
+        """Effects and their attempts."""
+
+    @property
+    def runs(self) -> RunStore:
+        """Runs."""
+
+    @property
+    def tools(self) -> ToolStore:
+        """The registry."""
+
+    async def check(self) -> None:
+        """Ask the database for anything. Raises StoreUnavailable."""
+
+    async def close(self) -> None:
+        """Give back all connections."""

@@ -1,0 +1,73 @@
+"""The wire form of a batch for PostgreSQL's function `apply_steps_v1`, and of its answers.
+
+A step travels as one tuple, in the order of the type `step_v1`; an effect as its columns in the order of
+`effect_v1`, whose last field is the array of earlier attempts.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
+
+from msgspec.structs import replace
+
+from guard.core.effects import Effect, Instant
+from guard.ports.steps import Finish, Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.store.sql.order import in_order, runs_of
+from guard.store.sql.rows import EFFECT_WIDTH, earlier_of, effect_of, inserted, intent_row, replaced, row_of
+
+_INSERT, _FINISH, _REPLACE, _LOOK = 1, 2, 3, 4
+_WRITTEN, _FOUND, _RUN_CLOSED = 1, 2, 3
+_NO_LIFE: Final = (None,) * 17
+
+
+def arguments_of(steps: Sequence[Step]) -> tuple[list[Any], list[Any]]:
+    """Return the two arguments of the function: the runs to lock and the steps in order."""
+    return list(runs_of(steps)), [_step_row(place, step) for place, step in in_order(steps)]
+
+
+def answers_of(steps: Sequence[Step], rows: Sequence[Sequence[Any]]) -> list[StepResult]:
+    """Return the answers in the places of their steps."""
+    return [_answer(steps[row[0]], row) for row in sorted(rows, key=lambda row: int(row[0]))]
+
+
+def _step_row(place: int, step: Step) -> tuple[Any, ...]:
+    match step:
+        case Insert(intent=intent):
+            effect = (*intent_row(intent, 0), *_NO_LIFE)
+            return (place, _INSERT, intent.key, step.token, None, step.lease, None, 0, True, effect, None)
+        case Finish():
+            return (place, _FINISH, step.key, step.token, step.fence, None, step.outcome, None, None, None, None)
+        case Replace(effect=effect):
+            evidence = [(proof.at, proof.token, proof.kind, proof.body) for proof in step.evidence]
+            row = (*row_of(effect), earlier_of(effect.life))
+            key = effect.intent.key
+            return (place, _REPLACE, key, None, None, None, None, step.seen, step.needs_open_run, row, evidence)
+        case Look():
+            return (place, _LOOK, step.key, None, None, None, None, None, None, None, None)
+        case _:
+            assert_never(step)
+
+
+def _answer(step: Step, row: Sequence[Any]) -> StepResult:
+    _, answer, stamp, version, count, began_at, stands = row
+    at = Instant(stamp)
+    if answer == _RUN_CLOSED:
+        return RunClosed(at=at)
+    if answer == _FOUND:
+        return Found(effect=_standing(stands), at=at)
+    match step:
+        case Insert():
+            return Written(effect=inserted(step, at, count), at=at)
+        case Replace():
+            return Written(effect=replaced(step, version, count, began_at), at=at)
+        case Finish():
+            return Written(effect=replace(effect_of(stands, stands[EFFECT_WIDTH] or ()), outcome=step.outcome), at=at)
+        case Look():
+            message = "a look writes nothing"
+            raise AssertionError(message)
+        case _:
+            assert_never(step)
+
+
+def _standing(row: Sequence[Any] | None) -> Effect | None:
+    """Return the effect that was found; none is a row without a key."""
+    return None if row is None or row[0] is None else effect_of(row, row[EFFECT_WIDTH] or ())

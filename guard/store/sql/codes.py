@@ -1,0 +1,40 @@
+"""The small integers that stand for words in the database; none ever changes its meaning."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from guard.core.effects import Report
+from twiceshy_contract.names import KeyRule, PublicState
+from twiceshy_contract.runs import RunState
+
+_WordT = TypeVar("_WordT", bound=str)
+
+STATE_CODES: Final[Mapping[PublicState, int]] = MappingProxyType(
+    {"pending": 1, "executing": 2, "succeeded": 3, "in_doubt": 4, "failed": 5}
+)
+REPORT_CODES: Final[Mapping[Report, int]] = MappingProxyType(
+    {"none": 0, "succeeded": 1, "not_applied": 2, "rejected": 3, "unknown": 4, "released": 5}
+)
+RULE_CODES: Final[Mapping[KeyRule, int]] = MappingProxyType({"once": 1, "step": 2, "business_key": 3})
+RUN_STATE_CODES: Final[Mapping[RunState, int]] = MappingProxyType(
+    {"open": 1, "finished": 2, "failed": 3, "cancelled": 4}
+)
+
+
+def _words(codes: Mapping[_WordT, int]) -> Mapping[int, _WordT]:
+    return MappingProxyType({code: word for word, code in codes.items()})
+
+
+STATES: Final = _words(STATE_CODES)
+REPORTS: Final = _words(REPORT_CODES)
+RULES: Final = _words(RULE_CODES)
+RUN_STATES: Final = _words(RUN_STATE_CODES)
+
+PENDING: Final = STATE_CODES["pending"]
+EXECUTING: Final = STATE_CODES["executing"]
+SUCCEEDED: Final = STATE_CODES["succeeded"]
+IN_DOUBT: Final = STATE_CODES["in_doubt"]
+UNREPORTED: Final = REPORT_CODES["none"]
+REPORTED_SUCCESS: Final = REPORT_CODES["succeeded"]
+RUN_OPEN: Final = RUN_STATE_CODES["open"]

@@ -1,0 +1,81 @@
+"""Cursors of pages: the last row's place in the order, opaque to all but the store."""
+
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final, assert_never
+from uuid import UUID
+
+import msgspec
+
+_RUN_PLACE: Final = struct.Struct(">c16s")
+_STEP_PLACE: Final = struct.Struct(">c16sq")
+_KEY_PLACE: Final = struct.Struct(">cq")
+
+
+class AfterRun(msgspec.Struct, frozen=True):
+    """A page of runs ended with this one."""
+
+    run: UUID
+
+
+class AfterStep(msgspec.Struct, frozen=True):
+    """A page of effects ended within a run."""
+
+    run: UUID
+    step: int
+
+
+class AfterKey(msgspec.Struct, frozen=True):
+    """A page of effects ended among those that have no run."""
+
+    began_at: int
+    key: bytes
+
+
+Place = AfterRun | AfterStep | AfterKey
+
+
+def cursor_of(place: Place) -> str:
+    """Return the cursor of a place."""
+    return urlsafe_b64encode(_packed(place)).decode("ascii").rstrip("=")
+
+
+def place_of(cursor: str) -> Place:
+    """Return the place of a cursor. Raises ValueError for one that `cursor_of` did not make."""
+    try:
+        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        place = _unpacked(raw)
+    except (ValueError, struct.error) as error:
+        raise _foreign(cursor) from error
+    if cursor_of(place) != cursor:
+        raise _foreign(cursor)
+    return place
+
+
+def _packed(place: Place) -> bytes:
+    match place:
+        case AfterRun():
+            return _RUN_PLACE.pack(b"r", place.run.bytes)
+        case AfterStep():
+            return _STEP_PLACE.pack(b"s", place.run.bytes, place.step)
+        case AfterKey():
+            return _KEY_PLACE.pack(b"k", place.began_at) + place.key
+        case _:
+            assert_never(place)
+
+
+def _unpacked(raw: bytes) -> Place:
+    match raw[:1]:
+        case b"r":
+            return AfterRun(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
+        case b"s":
+            _, run, step = _STEP_PLACE.unpack(raw)
+            return AfterStep(UUID(bytes=run), step)
+        case b"k":
+            return AfterKey(_KEY_PLACE.unpack_from(raw)[1], raw[_KEY_PLACE.size :])
+        case _:
+            raise ValueError(raw[:1])
+
+
+def _foreign(cursor: str) -> ValueError:
+    return ValueError(f"{cursor!r} is not a cursor of this listing: take `next` of the page before.")

@@ -1,0 +1,51 @@
+"""The store over one SQL database, opened by its address."""
+
+import sqlalchemy as sa
+
+from guard.ports.store import EffectStore, RunStore, Store, ToolStore
+from guard.store.sql import schema
+from guard.store.sql.address import FileAddress, parse
+from guard.store.sql.database import Database
+from guard.store.sql.effects import SqlEffects
+from guard.store.sql.postgresql import PostgresDatabase
+from guard.store.sql.runs import SqlRuns
+from guard.store.sql.sqlite import SqliteDatabase
+from guard.store.sql.tools import SqlTools
+
+
+class SqlStore:
+    """The port's store over one database."""
+
+    def __init__(self, database: Database) -> None:
+        """Stand on a database whose schema is this code's."""
+        self._database = database
+        self.effects: EffectStore = SqlEffects(database)
+        self.runs: RunStore = SqlRuns(database)
+        self.tools: ToolStore = SqlTools(database)
+
+    async def check(self) -> None:
+        """Ask the database for anything. Raises StoreUnavailable."""
+        await self._database.read(lambda connection: connection.execute(sa.select(sa.literal(1))).scalar_one())
+
+    async def close(self) -> None:
+        """Give back all connections."""
+        await self._database.close()
+
+
+async def open_store(url: str) -> Store:
+    """Open the database of `sqlite:///path` or `postgresql://user:password@host:port/database`.
+
+    Raises DatabaseRefused where it cannot be used (address, file or schema), and StoreUnavailable.
+    """
+    address = parse(url)
+    if isinstance(address, FileAddress):
+        schema.require_file(address)
+        database: Database = SqliteDatabase(address)
+    else:
+        database = PostgresDatabase(address)
+    try:
+        await schema.require_current(database, address)
+    except BaseException:
+        await database.close()
+        raise
+    return SqlStore(database)

@@ -1,0 +1,28 @@
+"""Why a database cannot be used at all; each message says what to do.
+
+DatabaseRefused
+├── AddressRefused      the address is not one that the store understands
+├── FileRefused         the SQLite file cannot be opened, or is not a database
+├── SchemaOutdated      the schema is older than this code, or there is none
+└── SchemaTooNew        the schema is newer than this code
+"""
+
+
+class DatabaseRefused(Exception):
+    """The database cannot be used."""
+
+
+class AddressRefused(DatabaseRefused, ValueError):
+    """The address is not one that the store understands."""
+
+
+class FileRefused(DatabaseRefused):
+    """The SQLite file cannot be opened, or is not a database."""
+
+
+class SchemaOutdated(DatabaseRefused):
+    """The schema is older than this code, or there is none."""
+
+
+class SchemaTooNew(DatabaseRefused):
+    """The schema is newer than this code."""

@@ -1,0 +1,201 @@
+-- One batch of steps in one transaction and one round trip; answers each step.
+-- The caller sends the runs sorted by id and the steps in the order in which they are to be applied: creating steps
+-- by key, then changing ones by key, then looks. Row by row and by primary key, so that no plan can turn into a scan.
+-- Types and function carry a version: a later schema adds new ones, and the code of before goes on with these.
+
+create type attempt_v1 as (
+  token uuid, fence bigint, granted_at bigint, deadline bigint, report smallint, reported_at bigint, settled boolean
+);
+
+create type evidence_v1 as (at bigint, token uuid, kind text, body bytea);
+
+create type effect_v1 as (
+  key bytea, version bigint, tenant integer, run_id uuid, run text, step bigint, tool text, tool_version integer,
+  rule smallint, caller_step text, business_key text, occurrence integer, generation integer, identity_digest bytea,
+  arguments_digest bytea, arguments bytea, worker text, began_at bigint,
+  state smallint, fence bigint, attempt uuid, granted_at bigint, lease_expires_at bigint, report smallint,
+  reported_at bigint, settled boolean, tries integer, retry_at bigint, epoch integer, epoch_since bigint,
+  closed boolean, ended_at bigint, outcome bytea, resolution text,
+  earlier attempt_v1[]
+);
+
+-- verb: 1 insert, 2 finish, 3 replace, 4 look.
+create type step_v1 as (
+  place integer, verb smallint, key bytea, token uuid, fence bigint, lease bigint, outcome bytea, seen bigint,
+  needs_open_run boolean, effect effect_v1, evidence evidence_v1[]
+);
+
+-- The effect as it stands with its earlier attempts, in one statement and so of one moment.
+create function read_effect_v1(wanted bytea) returns effect_v1
+language sql as $$
+  select f.key, f.version, f.tenant, f.run_id, f.run, f.step, f.tool, f.tool_version, f.rule, f.caller_step,
+    f.business_key, f.occurrence, f.generation, f.identity_digest, f.arguments_digest, f.arguments, f.worker,
+    f.began_at, f.state, f.fence, f.attempt, f.granted_at, f.lease_expires_at, f.report, f.reported_at, f.settled,
+    f.tries, f.retry_at, f.epoch, f.epoch_since, f.closed, f.ended_at, f.outcome, f.resolution,
+    array(select row(a.token, a.fence, a.granted_at, a.deadline, a.report, a.reported_at, a.settled)::attempt_v1
+            from attempts a where a.key = f.key order by a.fence, a.granted_at desc, a.token)
+  from effects f where f.key = wanted
+$$;
+
+-- answer: 1 written, 2 found, 3 run closed. A finish returns its effect without the outcome, which the caller has;
+-- an insert or replace that was written returns only what the store set.
+create function apply_steps_v1(locked_runs uuid[], steps step_v1[])
+returns table (place integer, answer smallint, stamp bigint, set_version bigint, set_step bigint, set_began_at bigint,
+               stands effect_v1)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  s step_v1;
+  e effect_v1;
+  w evidence_v1;
+  i integer;
+  run_state smallint;
+  run_effects bigint;
+  is_open boolean[] := '{}';
+  counted bigint[] := '{}';
+  was bigint[];
+  runs_open boolean;
+begin
+  stamp := (extract(epoch from now()) * 1000000)::bigint;
+
+  for i in 1 .. cardinality(locked_runs) loop
+    run_state := null;
+    run_effects := null;
+    select r.state, r.effects into run_state, run_effects from runs r where r.id = locked_runs[i] for no key update;
+    is_open[i] := coalesce(run_state = 1, false);
+    counted[i] := run_effects;
+  end loop;
+  was := counted;
+
+  foreach s in array steps loop
+    place := s.place;
+    stands := null;
+    set_version := null;
+    set_step := null;
+    set_began_at := null;
+    answer := 2;
+    if s.verb in (1, 3) then
+      e := s.effect;
+    end if;
+
+    if s.verb = 1 or (s.verb = 3 and s.seen = 0) then
+      i := array_position(locked_runs, e.run_id);
+      runs_open := e.run_id is null or is_open[i] or (s.verb = 3 and not s.needs_open_run and counted[i] is not null);
+      if runs_open then
+        set_step := counted[i] + 1;
+        if s.verb = 1 then
+          insert into effects (
+            key, version, tenant, run_id, run, step, tool, tool_version, rule, caller_step, business_key, occurrence,
+            generation, identity_digest, arguments_digest, arguments, worker, began_at, state, fence, attempt,
+            granted_at, lease_expires_at, report, settled, tries, epoch, epoch_since, closed, earlier)
+          values (
+            e.key, 1, e.tenant, e.run_id, e.run, set_step, e.tool, e.tool_version, e.rule, e.caller_step,
+            e.business_key, e.occurrence, e.generation, e.identity_digest, e.arguments_digest, e.arguments, e.worker,
+            stamp, 2, 1, s.token, stamp, stamp + s.lease, 0, false, 1, 0, stamp, false, 0)
+          on conflict do nothing;
+        else
+          insert into effects (
+            key, version, tenant, run_id, run, step, tool, tool_version, rule, caller_step, business_key, occurrence,
+            generation, identity_digest, arguments_digest, arguments, worker, began_at, state, fence, attempt,
+            granted_at, lease_expires_at, report, reported_at, settled, tries, retry_at, epoch, epoch_since, closed,
+            ended_at, outcome, resolution, earlier)
+          values (
+            e.key, 1, e.tenant, e.run_id, e.run, set_step, e.tool, e.tool_version, e.rule, e.caller_step,
+            e.business_key, e.occurrence, e.generation, e.identity_digest, e.arguments_digest, e.arguments, e.worker,
+            stamp, e.state, e.fence, e.attempt, e.granted_at, e.lease_expires_at, e.report, e.reported_at, e.settled,
+            e.tries, e.retry_at, e.epoch, e.epoch_since, e.closed, e.ended_at, e.outcome, e.resolution,
+            cardinality(e.earlier))
+          on conflict do nothing;
+        end if;
+        if found then
+          answer := 1;
+          set_version := 1;
+          set_began_at := stamp;
+          if i is not null then
+            counted[i] := set_step;
+          end if;
+        end if;
+      else
+        answer := 3;
+      end if;
+
+    elsif s.verb = 2 then
+      update effects f
+         set state = 3, report = 1, reported_at = stamp, ended_at = stamp, outcome = s.outcome, closed = false,
+             retry_at = null, version = f.version + 1
+       where f.key = s.key and f.attempt = s.token and f.fence = s.fence and f.state in (2, 4) and f.report = 0
+         and not f.settled
+      returning f.key, f.version, f.tenant, f.run_id, f.run, f.step, f.tool, f.tool_version, f.rule, f.caller_step,
+        f.business_key, f.occurrence, f.generation, f.identity_digest, f.arguments_digest, f.arguments, f.worker,
+        f.began_at, f.state, f.fence, f.attempt, f.granted_at, f.lease_expires_at, f.report, f.reported_at, f.settled,
+        f.tries, f.retry_at, f.epoch, f.epoch_since, f.closed, f.ended_at, null::bytea, f.resolution,
+        case when f.earlier > 0 then '{}'::attempt_v1[] end
+      into stands;
+      if found then
+        answer := 1;
+        if stands.earlier is not null then
+          stands := read_effect_v1(s.key);
+          stands.outcome := null;
+        end if;
+      end if;
+
+    elsif s.verb = 3 then
+      if s.needs_open_run and e.run_id is not null and not is_open[array_position(locked_runs, e.run_id)] then
+        answer := 3;
+      else
+        update effects f
+           set version = f.version + 1, tool_version = e.tool_version, arguments_digest = e.arguments_digest,
+               arguments = e.arguments, worker = e.worker, state = e.state, fence = e.fence, attempt = e.attempt,
+               granted_at = e.granted_at, lease_expires_at = e.lease_expires_at, report = e.report,
+               reported_at = e.reported_at, settled = e.settled, tries = e.tries, retry_at = e.retry_at,
+               epoch = e.epoch, epoch_since = e.epoch_since, closed = e.closed, ended_at = e.ended_at,
+               outcome = e.outcome, resolution = e.resolution, earlier = cardinality(e.earlier)
+         where f.key = e.key and f.version = s.seen
+        returning f.version, f.step, f.began_at into set_version, set_step, set_began_at;
+        if found then
+          answer := 1;
+        end if;
+      end if;
+    end if;
+
+    if answer = 1 and s.verb = 3 then
+      delete from attempts a where a.key = e.key and not exists (select from unnest(e.earlier) o where o.token = a.token);
+      for i in 1 .. cardinality(e.earlier) loop
+        insert into attempts (key, token, fence, granted_at, deadline, report, reported_at, settled)
+        values (e.key, e.earlier[i].token, e.earlier[i].fence, e.earlier[i].granted_at, e.earlier[i].deadline,
+                e.earlier[i].report, e.earlier[i].reported_at, e.earlier[i].settled)
+        on conflict (key, token) do update
+           set fence = excluded.fence, granted_at = excluded.granted_at, deadline = excluded.deadline,
+               report = excluded.report, reported_at = excluded.reported_at, settled = excluded.settled;
+      end loop;
+      foreach w in array s.evidence loop
+        insert into evidence (key, number, at, token, kind, body)
+        values (e.key, 1 + coalesce((select v.number from evidence v where v.key = e.key order by v.number desc limit 1), 0),
+                w.at, w.token, w.kind, w.body);
+      end loop;
+    end if;
+
+    if answer <> 1 then
+      select f.key, f.version, f.tenant, f.run_id, f.run, f.step, f.tool, f.tool_version, f.rule, f.caller_step,
+        f.business_key, f.occurrence, f.generation, f.identity_digest, f.arguments_digest, f.arguments, f.worker,
+        f.began_at, f.state, f.fence, f.attempt, f.granted_at, f.lease_expires_at, f.report, f.reported_at, f.settled,
+        f.tries, f.retry_at, f.epoch, f.epoch_since, f.closed, f.ended_at, f.outcome, f.resolution,
+        case when f.earlier > 0 then '{}'::attempt_v1[] end
+      into stands from effects f where f.key = s.key;
+      if stands.earlier is not null then
+        stands := read_effect_v1(s.key);
+      end if;
+      -- A closed run still shows what is there, unless a closed run is all that stood in the way.
+      if answer = 3 and (s.verb = 1 or stands.version <> s.seen) and stands.key is not null then
+        answer := 2;
+      end if;
+    end if;
+    return next;
+  end loop;
+
+  for i in 1 .. cardinality(locked_runs) loop
+    if counted[i] > was[i] then
+      update runs r set effects = counted[i] where r.id = locked_runs[i];
+    end if;
+  end loop;
+end $$;
