@@ -1,0 +1,102 @@
+"""Change an effect that exists: look, rule, compare and set, and rule again where it moved meanwhile."""
+
+from collections.abc import Callable, Generator
+from typing import assert_never
+
+import msgspec
+
+from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
+from guard.core.lease import Rules
+from guard.core.lifecycle import Decision, decide
+from guard.core.situation import Event
+from guard.ports.steps import Found, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.service.intake import Intake
+from guard.service.outcomes import Refused, ReportOutcome, Settled
+from guard.service.registry import Registry
+from guard.service.verdicts import refusal
+
+Change = Callable[[Effect, Decision, Instant], Effect]
+"""What the event does to the effect besides its life: its outcome, its resolution."""
+
+
+class Amendment(msgspec.Struct, frozen=True, kw_only=True):
+    """An event for an effect, what else it writes, and what is kept as evidence should it contradict the record."""
+
+    key: Key
+    event: Event
+    change: Change | None = None
+    evidence: bytes | None = None
+
+
+class Amend:
+    """The use case that commit, fail, renew, release and resolve share."""
+
+    def __init__(self, registry: Registry, intake: Intake) -> None:
+        self._registry = registry
+        self._intake = intake
+
+    async def __call__(self, tenant: TenantId, amendment: Amendment, found: Found | None = None) -> ReportOutcome:
+        """Amend an effect, beginning with what was found of it. Raises StoreUnavailable, the outcome unknown."""
+        if found is None:
+            found = await self._intake.do(amendment.key, look(amendment.key))
+        if found.effect is None or found.effect.intent.tenant != tenant:
+            return not_found(amendment.key)
+        known = await self._registry.find(tenant, found.effect.intent.tool)
+        return await self._intake.do(amendment.key, amend(amendment, found, known.tool.rules))
+
+
+def look(key: Key) -> Generator[Step, StepResult, Found]:
+    """Read one effect."""
+    result = yield Look(key=key)
+    return result if isinstance(result, Found) else Found(effect=None, at=result.at)
+
+
+def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, StepResult, ReportOutcome]:
+    """Rule on the effect that was found; write by version; where it moved, rule on what it is now."""
+    found: StepResult = first
+    while True:
+        match found:
+            case Written(effect=effect, at=at):
+                return Settled(effect=effect, at=at)
+            case RunClosed():
+                return not_found(amendment.key)
+            case Found(effect=effect, at=at):
+                if effect is None:
+                    return not_found(amendment.key)
+                decision = decide(effect.life, amendment.event, rules, at)
+                planned = _planned(amendment, effect, decision, at)
+                if planned is not None:
+                    found = yield planned
+                if planned is None or (isinstance(found, Written) and not _is_taken(decision)):
+                    return _answer(decision, effect, rules, at)
+            case _:
+                assert_never(found)
+
+
+def _planned(amendment: Amendment, effect: Effect, decision: Decision, at: Instant) -> Replace | None:
+    after = msgspec.structs.replace(effect, life=decision.life)
+    if decision.verdict == "done" and amendment.change is not None:
+        after = amendment.change(after, decision, at)
+    evidence: tuple[Evidence, ...] = ()
+    if decision.verdict == "contradicted" and amendment.evidence is not None:
+        event = amendment.event
+        evidence = (Evidence(at=at, token=event.token, kind=event.name, body=amendment.evidence),)
+    if after == effect and not evidence:
+        return None
+    return Replace(seen=effect.version, effect=after, evidence=evidence)
+
+
+def _is_taken(decision: Decision) -> bool:
+    return decision.verdict in ("done", "repeated")
+
+
+def _answer(decision: Decision, effect: Effect, rules: Rules, at: Instant) -> ReportOutcome:
+    after = msgspec.structs.replace(effect, life=decision.life)
+    if _is_taken(decision):
+        return Settled(effect=after, at=at)
+    return refusal(decision.verdict, after, rules, at)
+
+
+def not_found(key: Key) -> Refused:
+    """Say that no effect has the key."""
+    return Refused(code="not-found", detail=f"No effect has the key {key.hex()}.")

@@ -1,0 +1,99 @@
+"""Commit and fail: what an attempt says became of its effect."""
+
+from collections.abc import Generator
+
+import msgspec
+import structlog
+
+from guard.core.effects import AttemptToken, Effect, Fence, Instant, Key, TenantId, seconds
+from guard.core.lifecycle import Decision
+from guard.core.situation import Event
+from guard.ports.steps import Finish, Found, RunClosed, Step, StepResult, Written
+from guard.service.amend import Amend, Amendment, not_found
+from guard.service.intake import Intake
+from guard.service.jitter import Jitter
+from guard.service.outcomes import Refused, ReportOutcome, Settled
+from twiceshy_contract.canonical import canonical
+from twiceshy_contract.effects import CommitRequest, FailRequest, Opaque, Outcome
+from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.wire import convert
+
+_log = structlog.get_logger("guard.finish")
+
+
+class Commit:
+    """An attempt says that its tool has run: success, from whichever attempt, is final."""
+
+    def __init__(self, amend: Amend, intake: Intake) -> None:
+        self._amend = amend
+        self._intake = intake
+
+    async def __call__(self, tenant: TenantId, key: Key, request: CommitRequest) -> ReportOutcome:
+        """Record a result. Raises Refusal for a result that is not tagged JSON, StoreUnavailable."""
+        check_result(request.result)
+        outcome = msgspec.json.encode(Outcome(result=request.result))
+        token, fence = AttemptToken(request.attempt), Fence(request.fence)
+        first = await self._intake.do(key, _finish(Finish(key=key, token=token, fence=fence, outcome=outcome)))
+        if isinstance(first, Settled | Refused):
+            return first
+        amendment = Amendment(
+            key=key,
+            event=Event(name="success", token=token, fence=fence),
+            change=lambda effect, _decision, _at: msgspec.structs.replace(effect, outcome=outcome),
+            evidence=outcome,
+        )
+        answer = await self._amend(tenant, amendment, first)
+        if isinstance(answer, Refused) and answer.code == "superseded":
+            _log.warning("contradicting_success", key=key.hex(), fence=request.fence, attempt=str(request.attempt))
+        return answer
+
+
+def _finish(step: Finish) -> Generator[Step, StepResult, Settled | Found | Refused]:
+    """Assume that the attempt holds the lease still; where it does not, say what is there."""
+    result = yield step
+    match result:
+        case Written(effect=effect, at=at):
+            return Settled(effect=effect, at=at)
+        case Found():
+            return result
+        case RunClosed():
+            return not_found(step.key)
+
+
+def check_result(result: object) -> None:
+    """Refuse a result that is not tagged JSON. Raises Refusal with the place in the request."""
+    try:
+        if isinstance(result, dict) and len(result) == 1 and "$opaque" in result:
+            convert(result["$opaque"], Opaque)
+        else:
+            canonical(result)
+    except Refusal as refusal:
+        raise refusal.under("result") from refusal
+
+
+class Fail:
+    """An attempt says that its tool has not run to its end."""
+
+    def __init__(self, amend: Amend, jitter: Jitter) -> None:
+        self._amend = amend
+        self._jitter = jitter
+
+    async def __call__(self, tenant: TenantId, key: Key, request: FailRequest) -> ReportOutcome:
+        """Record a failure. Raises Refusal for error data that is not tagged JSON, StoreUnavailable."""
+        try:
+            canonical(request.error.data)
+        except Refusal as refusal:
+            raise refusal.under("error", "data") from refusal
+        recorded = msgspec.json.encode(Outcome(error=request.error))
+
+        def change(effect: Effect, decision: Decision, _at: Instant) -> Effect:
+            return msgspec.structs.replace(effect, outcome=recorded) if decision.life.state == "failed" else effect
+
+        event = Event(
+            name=request.kind,
+            token=AttemptToken(request.attempt),
+            fence=Fence(request.fence),
+            retry_after=None if request.retry_after is None else seconds(request.retry_after),
+            jitter=self._jitter(),
+        )
+        return await self._amend(tenant, Amendment(key=key, event=event, change=change))

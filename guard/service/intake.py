@@ -1,0 +1,138 @@
+"""Group commit: while one batch of a lane is in flight, arriving work queues; the next batch takes it all.
+
+A use case is a generator of steps: it yields what it assumes of one effect, is sent what the store found, and
+in the end returns its outcome. The intake gathers the next step of everything that waits into one batch, so a
+lone call goes at once and a thousand calls share one transaction. There is no timer.
+"""
+
+import asyncio
+import zlib
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Final, TypeVar, cast
+
+import structlog
+
+from guard.ports.steps import Step, StepResult, Written
+from guard.ports.store import EffectStore, StatementFailed, StoreUnavailable
+
+T = TypeVar("T")
+Work = Generator[Step, StepResult, T]
+
+MAX_BATCH: Final = 512
+"""Steps that one transaction takes at the most."""
+
+_log = structlog.get_logger("guard.intake")
+
+
+class _Job:
+    """One use case under way: its generator, its next step, and who waits for its outcome."""
+
+    __slots__ = ("_work", "outcome", "step")
+
+    def __init__(self, work: Work[object], first: Step, outcome: asyncio.Future[object]) -> None:
+        self._work = work
+        self.outcome = outcome
+        self.step = first
+
+    def advance(self, result: StepResult) -> bool:
+        """Hand over what the store found; say whether another step follows."""
+        try:
+            self.step = self._work.send(result)
+        except StopIteration as stop:
+            if not self.outcome.done():
+                self.outcome.set_result(stop.value)
+            return False
+        except Exception as error:  # noqa: BLE001  whoever waits must hear of it, and the lane must live on
+            self.fail(error)
+            return False
+        return True
+
+    def fail(self, error: Exception) -> None:
+        """End the use case with an error."""
+        self._work.close()
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
+
+
+class _Lane:
+    """One queue with at most one batch in flight."""
+
+    def __init__(self, number: int, store: EffectStore, written: Callable[[Written], None]) -> None:
+        self._number = number
+        self._store = store
+        self._written = written
+        self._queue: deque[_Job] = deque()
+        self._arrived = asyncio.Event()
+
+    def put(self, job: _Job) -> None:
+        self._queue.append(job)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            await self.run_once()
+
+    async def run_once(self) -> None:
+        """Take what waits, apply it as one batch, and queue what goes on before what came meanwhile."""
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+        unfinished = await self._apply(batch)
+        self._queue.extendleft(reversed(unfinished))
+        if not self._queue:
+            self._arrived.clear()
+
+    async def _apply(self, batch: list[_Job]) -> list[_Job]:
+        try:
+            results = await self._apply_again_if_lost([job.step for job in batch])
+        except StatementFailed as error:
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                return await self._apply(batch[:middle]) + await self._apply(batch[middle:])
+            _log.exception("statement_failed", step=type(batch[0].step).__name__)
+            batch[0].fail(error)
+            return []
+        except Exception as error:  # noqa: BLE001  a lane that dies would leave every later caller waiting
+            for job in batch:
+                job.fail(error)
+            return []
+        for result in results:
+            if isinstance(result, Written):
+                self._written(result)
+        return [job for job, result in zip(batch, results, strict=True) if job.advance(result)]
+
+    async def _apply_again_if_lost(self, steps: list[Step]) -> list[StepResult]:
+        """Send the same batch once more when its reply was lost: every step is safe to repeat."""
+        try:
+            return await self._store.apply(self._number, steps)
+        except StoreUnavailable:
+            return await self._store.apply(self._number, steps)
+
+
+class Intake:
+    """The lanes of one process."""
+
+    def __init__(self, store: EffectStore, written: Callable[[Written], None]) -> None:
+        self._lanes = [_Lane(number, store, written) for number in range(store.lanes)]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Let the lanes take work."""
+        self._tasks = [asyncio.create_task(lane.run()) for lane in self._lanes]
+
+    async def close(self) -> None:
+        """Stop the lanes; what is in flight is finished or lost as a whole."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def do(self, name: bytes, work: Work[T]) -> T:
+        """Run a use case in the lane of a name (a run or a key). Raises StoreUnavailable, StatementFailed."""
+        try:
+            first = next(work)
+        except StopIteration as stop:
+            return cast("T", stop.value)
+        outcome: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        lane = self._lanes[zlib.crc32(name) % len(self._lanes)]
+        lane.put(_Job(work, first, outcome))
+        return cast("T", await outcome)

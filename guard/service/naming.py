@@ -1,0 +1,138 @@
+"""From a call to the effect that it names: tool, scope, slot, arguments as they are read."""
+
+import msgspec
+
+from guard.core.admission import Call
+from guard.core.arguments import Reading
+from guard.core.effects import Instant, Intent, Key, RunId, TenantId
+from guard.core.keys import effect_key, slot
+from guard.service.outcomes import Refused
+from guard.service.registry import KnownTool, Registry
+from guard.service.runs import Runs
+from twiceshy_contract.effects import BeginRequest
+from twiceshy_contract.keys import KeyRequest
+from twiceshy_contract.names import KeyRule
+from twiceshy_contract.refusals import Refusal
+
+
+class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call with everything that its key is made of."""
+
+    tenant: TenantId
+    known: KnownTool
+    reading: Reading
+    rule: KeyRule
+    slot: bytes
+    run_id: RunId | None
+    request: BeginRequest
+
+    @property
+    def compared(self) -> Call:
+        """What must agree with the effect that the key names."""
+        return Call(
+            tool=self.request.tool,
+            identity_digest=self.reading.identity_digest,
+            arguments_digest=self.reading.arguments_digest,
+        )
+
+    @property
+    def lane(self) -> bytes:
+        """What decides the lane: a run's calls go through one."""
+        return (self.request.run or self.request.business_key or "").encode()
+
+    def key(self, rank: int) -> Key:
+        """Return the key of the slot's instance; `rank` counts from 1 and grows with each rejected one."""
+        return effect_key(self.slot, self._key_run, self.request.occurrence, rank)
+
+    def intent(self, rank: int) -> Intent:
+        """Return the intent for the slot's instance. The store sets when it began and its step."""
+        request = self.request
+        return Intent(
+            key=self.key(rank),
+            tenant=self.tenant,
+            run_id=self.run_id,
+            run=request.run,
+            step=None,
+            tool=request.tool,
+            tool_version=self.known.tool.version,
+            rule=self.rule,
+            caller_step=None if request.step is None else str(request.step),
+            business_key=request.business_key,
+            occurrence=request.occurrence,
+            generation=request.occurrence + rank - 1,
+            identity_digest=self.reading.identity_digest,
+            arguments_digest=self.reading.arguments_digest,
+            arguments=msgspec.json.encode(request.arguments),
+            worker=request.worker,
+            began_at=Instant(0),
+        )
+
+    @property
+    def _key_run(self) -> RunId | None:
+        return None if self.rule == "business_key" else self.run_id
+
+
+class Naming:
+    """Understands calls."""
+
+    def __init__(self, registry: Registry, runs: Runs) -> None:
+        self._registry = registry
+        self._runs = runs
+
+    async def name(self, tenant: TenantId, request: BeginRequest) -> NamedCall | Refused:
+        """Name a call; its run is opened where it is new. Raises Refusal for what cannot be understood."""
+        known = await self._registry.find(tenant, request.tool)
+        rule = rule_of(request, known)
+        if known.tool.declaration.class_ == "read":
+            return Refused(
+                code="not-possible",
+                detail=f"Tool {request.tool!r} is declared as `read`: it changes nothing and takes no lease. "
+                "Run it without a begin, or declare it as `idempotent` or `side_effect`.",
+            )
+        reading = read_arguments(request.arguments, known)
+        run_id = None if request.run is None else await self._runs.identify(tenant, request.run)
+        return NamedCall(
+            tenant=tenant,
+            known=known,
+            reading=reading,
+            rule=rule,
+            slot=slot(tenant, run_id, request.tool, rule, slot_value(request, rule, reading)),
+            run_id=run_id,
+            request=request,
+        )
+
+
+def rule_of(request: BeginRequest | KeyRequest, known: KnownTool) -> KeyRule:
+    """Say what names the call: the key or step that it brings, else what its tool declares."""
+    if request.business_key is not None and request.step is not None:
+        raise Refusal("an effect has one name: send either a step or a business key", ("step",))
+    if request.business_key is not None:
+        return "business_key"
+    if request.run is None:
+        raise Refusal("the scope is missing: name the run, or give a business key", ("run",))
+    if request.step is not None:
+        return "step"
+    rule = known.tool.declaration.key.rule
+    if rule != "once":
+        what = "a step" if rule == "step" else "a business key"
+        raise Refusal(f"tool {request.tool!r} is declared to be named by {what}; send it", (rule,))
+    return rule
+
+
+def read_arguments(arguments: dict[str, object], known: KnownTool) -> Reading:
+    """Read the arguments by the tool's roles. Raises Refusal with the place in the request."""
+    try:
+        return known.reader.read(arguments)
+    except Refusal as refusal:
+        raise refusal.under("arguments") from refusal
+
+
+def slot_value(request: BeginRequest | KeyRequest, rule: KeyRule, reading: Reading) -> bytes:
+    """Return what stands for the intent in its slot."""
+    match rule:
+        case "once":
+            return reading.identity_digest
+        case "step":
+            return str(request.step).encode()
+        case "business_key":
+            return str(request.business_key).encode()

@@ -1,0 +1,60 @@
+"""Release: a client that gave up a begin whose answer it lost says that it never started the tool."""
+
+from collections.abc import Generator
+from typing import assert_never
+
+import msgspec
+
+from guard.core.admission import NextGeneration, admit
+from guard.core.effects import AttemptToken, Effect, TenantId
+from guard.core.lifecycle import decide
+from guard.core.situation import Event
+from guard.ports.steps import Found, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.service.intake import Intake
+from guard.service.naming import NamedCall, Naming
+from guard.service.outcomes import Refused, ReportOutcome, Settled
+from twiceshy_contract.effects import BeginRequest
+
+
+class Release:
+    """Ends a token: the lease it may hold is free, and a begin that still comes with it gets none."""
+
+    def __init__(self, naming: Naming, intake: Intake) -> None:
+        self._naming = naming
+        self._intake = intake
+
+    async def __call__(self, tenant: TenantId, request: BeginRequest) -> ReportOutcome:
+        """Take begin's own body. Raises Refusal for what cannot be understood, StoreUnavailable."""
+        call = await self._naming.name(tenant, request)
+        if isinstance(call, Refused):
+            return call
+        return await self._intake.do(call.lane, release(call))
+
+
+def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
+    """Find the instance that the begin would have named, and write down that the token ended."""
+    rules, rank = call.known.tool.rules, 1
+    event = Event(name="release", token=AttemptToken(call.request.attempt))
+    found = yield Look(key=call.key(rank))
+    while True:
+        match found:
+            case Written():
+                return Settled(effect=found.effect, at=found.at)
+            case RunClosed():
+                return Refused(code="run-finished", detail=f"Run {call.request.run!r} is finished.")
+            case Found():
+                pass
+            case _:
+                assert_never(found)
+        effect, at = found.effect, found.at
+        if effect is None:
+            ended = Effect(version=0, intent=call.intent(rank), life=decide(None, event, rules, at).life)
+            found = yield Replace(seen=0, effect=ended)
+        elif isinstance(admit(effect, call.compared, event, rules, at), NextGeneration):
+            rank += 1
+            found = yield Look(key=call.key(rank))
+        else:
+            after = msgspec.structs.replace(effect, life=decide(effect.life, event, rules, at).life)
+            if after == effect:
+                return Settled(effect=effect, at=at)
+            found = yield Replace(seen=effect.version, effect=after)

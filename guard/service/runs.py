@@ -1,0 +1,58 @@
+"""Runs as the service knows them. A run's identity never changes, so it is kept; its state is the store's."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from guard.core.effects import RunId, TenantId
+from guard.core.runs import Run
+from guard.ports.store import RunStore
+from guard.service.loading import Loader
+from twiceshy_contract.runs import RunState
+
+MAX_KNOWN: Final = 100_000
+"""Names of runs that a process remembers; the least lately used go first."""
+
+
+class Runs:
+    """Opening, finding and ending runs."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._loader: Loader[Run] = Loader(self._open)
+        self._known: OrderedDict[tuple[TenantId, str], RunId] = OrderedDict()
+
+    async def identify(self, tenant: TenantId, name: str) -> RunId:
+        """Return the id of a run, which is opened where it is new."""
+        known = self._known.get((tenant, name))
+        if known is not None:
+            self._known.move_to_end((tenant, name))
+            return known
+        return (await self.open(tenant, name)).id
+
+    async def open(self, tenant: TenantId, name: str) -> Run:
+        """Find a run, or open it."""
+        run = await self._loader.get(tenant, name)
+        if run is None:
+            raise LookupError(f"the store opened no run {name!r}")
+        self._known[tenant, name] = run.id
+        if len(self._known) > MAX_KNOWN:
+            self._known.popitem(last=False)
+        return run
+
+    async def get(self, tenant: TenantId, name: str) -> Run | None:
+        """Find a run."""
+        return await self._store.get(tenant, name)
+
+    async def end(self, tenant: TenantId, name: str, state: RunState) -> Run | None:
+        """End an open run; an ended one is returned as it is."""
+        return await self._store.end(tenant, name, state)
+
+    async def page(
+        self, tenant: TenantId, state: RunState | None, limit: int, after: str | None
+    ) -> tuple[list[Run], str | None]:
+        """Return runs, newest first, and the cursor of the next page."""
+        return await self._store.page(tenant, state, limit, after)
+
+    async def _open(self, tenant: TenantId, names: Sequence[str]) -> Mapping[str, Run]:
+        return {run.name: run for run in await self._store.open(tenant, names)}
