@@ -1,0 +1,28 @@
+"""The composition root of the service: the only place where its parts are put together."""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from litestar import Litestar
+
+from guard.service.use_cases import UseCases
+from guard.settings import Settings
+from guard.store.sql.engine import open_store
+from guard.web.routes import web
+
+
+def app(settings: Settings) -> Litestar:
+    """Return the service as an ASGI application; it opens its database when it starts."""
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[UseCases]:
+        store = await open_store(settings.database)
+        try:
+            async with UseCases(store, jitter=random.SystemRandom().random) as use_cases:
+                yield use_cases
+        finally:
+            await store.close()
+
+    return web(start, tokens=settings.tokens, version=version("twiceshy-server"))

@@ -1,0 +1,218 @@
+"""Effects as answers: from what the service says to the wire structs."""
+
+from typing import TypedDict
+
+import msgspec
+from litestar import Response
+
+from guard.core import lease as leases
+from guard.core.arguments import arguments_of
+from guard.core.effects import Attempt, Effect, Evidence, Instant
+from guard.core.keys import downstream_key
+from guard.core.runs import Run
+from guard.core.tools import Tool
+from guard.service.outcomes import Granted, Replayed, Settled
+from guard.service.use_cases import Shown
+from guard.web.instants import rfc3339, rfc3339_or_none, seconds_between
+from guard.web.wire import wire_key
+from twiceshy_contract.effects import (
+    AttemptView,
+    Drift,
+    EffectAnswer,
+    EffectSummary,
+    EffectView,
+    EvidenceView,
+    ExecuteAnswer,
+    Outcome,
+    RepeatOf,
+    ReplayAnswer,
+)
+from twiceshy_contract.names import KeyRule, PublicState
+from twiceshy_contract.runs import RunView
+from twiceshy_contract.tools import ToolView
+from twiceshy_contract.wire import REPLAYED_HEADER, EffectKey
+
+
+class _Common(TypedDict):
+    """What every answer about one effect carries."""
+
+    key: EffectKey
+    state: PublicState
+    tool: str
+    tool_version: int
+    run: str | None
+    step: int | None
+    occurrence: int
+    generation: int
+    fence: int
+
+
+class _Line(TypedDict):
+    """What a listing shows besides."""
+
+    rule: KeyRule
+    business_key: str | None
+    began_at: str
+    ended_at: str | None
+    lease_expires_at: str | None
+    worker: str | None
+    closed: bool
+
+
+def json_answer(value: msgspec.Struct, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
+    """Write a wire struct as JSON."""
+    return Response(msgspec.json.encode(value), status_code=status, media_type="application/json", headers=headers)
+
+
+def execute(granted: Granted) -> Response[bytes]:
+    """Answer 201: the caller holds the lease."""
+    effect = granted.effect
+    attempt = _latest(effect)
+    return json_answer(
+        ExecuteAnswer(
+            **_common(effect),
+            attempt=granted.token,
+            arguments=arguments_of(effect.intent.arguments) if granted.is_recorded else None,
+            downstream_key=downstream_key(effect.intent.key, effect.life.epoch),
+            lease_expires_at=rfc3339(attempt.deadline),
+            lease_seconds=seconds_between(attempt.granted_at, attempt.deadline),
+            lease_seconds_left=seconds_between(granted.at, attempt.deadline),
+        ),
+        status=201,
+    )
+
+
+def replay(replayed: Replayed) -> Response[bytes]:
+    """Answer 200 with the record, marked."""
+    effect = replayed.effect
+    return json_answer(
+        ReplayAnswer(
+            **_common(effect),
+            outcome=_outcome(effect) or Outcome(result=None),
+            committed_at=rfc3339(effect.life.ended_at or Instant(0)),
+            repeat_of=RepeatOf(run=effect.intent.run, step=effect.intent.step),
+            drift=Drift(content=replayed.drift) if replayed.drift else None,
+        ),
+        headers={REPLAYED_HEADER: "true"},
+    )
+
+
+def settled(answer: Settled) -> Response[bytes]:
+    """Answer 200 with the effect as it stands."""
+    effect, latest = answer.effect, answer.effect.life.latest
+    holds = latest if effect.life.state == "executing" else None
+    retry_at = effect.life.retry_at if effect.life.state == "pending" else None
+    return json_answer(
+        EffectAnswer(
+            **_common(effect),
+            outcome=_outcome(effect),
+            committed_at=rfc3339_or_none(effect.life.ended_at),
+            lease_expires_at=rfc3339(holds.deadline) if holds else None,
+            lease_seconds_left=seconds_between(answer.at, holds.deadline) if holds else None,
+            retry_after_seconds=seconds_between(answer.at, retry_at) if retry_at else None,
+        )
+    )
+
+
+def summary(effect: Effect) -> EffectSummary:
+    """Return an effect as a line of a listing."""
+    return EffectSummary(**_common(effect), **_line(effect))
+
+
+def view(shown: Shown) -> EffectView:
+    """Return an effect with everything that is known of it."""
+    effect = shown.effect
+    life, intent = effect.life, effect.intent
+    is_doubtful = life.state == "in_doubt"
+    return EffectView(
+        **_common(effect),
+        **_line(effect),
+        as_of=rfc3339(shown.at),
+        caller_step=intent.caller_step,
+        arguments=arguments_of(intent.arguments),
+        outcome=_outcome(effect),
+        downstream_key=downstream_key(intent.key, life.epoch),
+        retry_at=rfc3339_or_none(life.retry_at),
+        settles_at=rfc3339_or_none(leases.settles_at(life, shown.rules)) if is_doubtful else None,
+        resolution=effect.resolution,
+        attempts=tuple(_attempt(attempt) for attempt in life.attempts),
+        evidence=tuple(_evidence(proof) for proof in shown.evidence),
+    )
+
+
+def run_view(run: Run) -> RunView:
+    """Return a run as it stands."""
+    return RunView(
+        run=run.name,
+        id=str(run.id),
+        state=run.state,
+        effects=run.effects,
+        started_at=rfc3339(run.started_at),
+        ended_at=rfc3339_or_none(run.ended_at),
+    )
+
+
+def tool_view(tool: Tool) -> ToolView:
+    """Return one version of a tool."""
+    return ToolView(
+        name=tool.name,
+        version=tool.version,
+        digest=tool.digest.hex(),
+        declared_at=rfc3339(tool.declared_at),
+        declaration=tool.declaration,
+    )
+
+
+def _common(effect: Effect) -> _Common:
+    intent = effect.intent
+    return {
+        "key": wire_key(intent.key),
+        "state": effect.life.state,
+        "tool": intent.tool,
+        "tool_version": intent.tool_version,
+        "run": intent.run,
+        "step": intent.step,
+        "occurrence": intent.occurrence,
+        "generation": intent.generation,
+        "fence": effect.life.fence,
+    }
+
+
+def _line(effect: Effect) -> _Line:
+    intent, life = effect.intent, effect.life
+    latest = life.latest if life.state == "executing" else None
+    return {
+        "rule": intent.rule,
+        "business_key": intent.business_key,
+        "began_at": rfc3339(intent.began_at),
+        "ended_at": rfc3339_or_none(life.ended_at),
+        "lease_expires_at": rfc3339(latest.deadline) if latest else None,
+        "worker": intent.worker,
+        "closed": life.closed,
+    }
+
+
+def _latest(effect: Effect) -> Attempt:
+    """Return the attempt that holds the lease of an effect which was just granted."""
+    return effect.life.attempts[-1]
+
+
+def _outcome(effect: Effect) -> Outcome | None:
+    return None if effect.outcome is None else msgspec.json.decode(effect.outcome, type=Outcome)
+
+
+def _attempt(attempt: Attempt) -> AttemptView:
+    return AttemptView(
+        fence=attempt.fence,
+        granted_at=rfc3339(attempt.granted_at),
+        deadline=rfc3339(attempt.deadline),
+        report=attempt.report,
+        reported_at=rfc3339_or_none(attempt.reported_at),
+        settled=attempt.settled,
+    )
+
+
+def _evidence(proof: Evidence) -> EvidenceView:
+    return EvidenceView(
+        at=rfc3339(proof.at), attempt=proof.token, kind=proof.kind, body=msgspec.json.decode(proof.body)
+    )

@@ -1,0 +1,88 @@
+"""/v1/runs: open, read, list, finish."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import Response, get, post
+
+from guard.web import answers, problems
+from guard.web.openapi import documented
+from guard.web.problems import ApiRequest
+from guard.web.requests import DEFAULT_TENANT, message, query, use_cases
+from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.runs import FinishRunRequest, OpenRunRequest, RunPage, RunState, RunView
+
+
+@post(
+    "/v1/runs",
+    operation_class=documented(
+        "Open a run, or find it",
+        body=OpenRunRequest,
+        answers={200: RunView},
+        problems=(400, 401, 413, 415, 503),
+    ),
+)
+async def open_run(request: ApiRequest) -> Response[bytes]:
+    """Answer with the run as it stands; an ended one is not opened again."""
+    asked = await message(request, OpenRunRequest)
+    run = await use_cases(request).runs.open(DEFAULT_TENANT, asked.run)
+    return answers.json_answer(answers.run_view(run))
+
+
+@get(
+    "/v1/runs/{run:str}",
+    operation_class=documented("One run", answers={200: RunView}, problems=(401, 404, 503)),
+)
+async def show(request: ApiRequest, run: str) -> Response[bytes]:
+    """Read one run."""
+    found = await use_cases(request).runs.get(DEFAULT_TENANT, run)
+    if found is None:
+        return problems.answer("not-found", f"There is no run {run!r}.")
+    return answers.json_answer(answers.run_view(found))
+
+
+@post(
+    "/v1/runs/{run:str}/finish",
+    operation_class=documented(
+        "End a run: it serves its record and takes no new effects",
+        body=FinishRunRequest,
+        answers={200: RunView},
+        problems=(400, 401, 404, 409, 415, 503),
+    ),
+)
+async def finish(request: ApiRequest, run: str) -> Response[bytes]:
+    """End a run. Ending it again in the same way is the same; in another way it is refused."""
+    asked = await message(request, FinishRunRequest, default=b"{}")
+    ended = await use_cases(request).runs.end(DEFAULT_TENANT, run, asked.as_)
+    if ended is None:
+        return problems.answer("not-found", f"There is no run {run!r}.")
+    if ended.state != asked.as_:
+        return problems.answer("run-finished", f"Run {run!r} is {ended.state} already and stays so.")
+    return answers.json_answer(answers.run_view(ended))
+
+
+class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The query of the listing."""
+
+    state: RunState | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 50
+    after: str | None = None
+
+
+@get(
+    "/v1/runs",
+    operation_class=documented(
+        "Runs, newest first, a page at a time", query=RunQuery, answers={200: RunPage}, problems=(400, 401, 503)
+    ),
+)
+async def listing(request: ApiRequest) -> Response[bytes]:
+    """List runs."""
+    asked = query(request, RunQuery)
+    try:
+        runs, cursor = await use_cases(request).runs.page(DEFAULT_TENANT, asked.state, asked.limit, asked.after)
+    except ValueError as error:
+        raise Refusal("this is not the `next` of a page", ("after",)) from error
+    return answers.json_answer(RunPage(items=tuple(answers.run_view(run) for run in runs), next=cursor))
+
+
+ROUTES = (open_run, show, finish, listing)

@@ -1,0 +1,81 @@
+"""Requests as wire structs: content type, size, strict JSON, and the query of a listing."""
+
+from typing import Final, TypeVar, cast
+
+import msgspec
+from litestar.exceptions import HTTPException
+
+from guard.core.effects import Key, TenantId
+from guard.service.use_cases import UseCases
+from guard.web.problems import ApiRequest
+from guard.web.wire import key_of
+from twiceshy_contract.names import BusinessKey
+from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION, KEY_HEADER, read
+
+DEFAULT_TENANT: Final = TenantId(1)
+"""The tenant of every request until keys are managed."""
+
+_MessageT = TypeVar("_MessageT", bound=msgspec.Struct)
+
+
+def use_cases(request: ApiRequest) -> UseCases:
+    """Return the service that the application was wired with."""
+    return cast("UseCases", request.app.state["use_cases"])
+
+
+async def message(request: ApiRequest, kind: type[_MessageT], default: bytes | None = None) -> _MessageT:
+    """Read the body as a wire struct; an empty one as `default` where there is one.
+
+    Raises Refusal (400), HTTPException 415 for another content type; the framework raises 413.
+    """
+    body = await request.body()
+    if not body and default is not None:
+        body = default
+    elif request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(status_code=415)
+    return read(body, kind, newer=_is_newer(request))
+
+
+def _is_newer(request: ApiRequest) -> bool:
+    version = request.headers.get(CONTRACT_HEADER, "")
+    return version.isdecimal() and int(version[:9]) > CONTRACT_VERSION
+
+
+def path_key(text: str) -> Key:
+    """Read the key of a path. Raises HTTPException 404 for what is not one."""
+    key = key_of(text)
+    if key is None:
+        raise HTTPException(status_code=404)
+    return key
+
+
+def business_key(request: ApiRequest, in_body: str | None) -> str | None:
+    """Return the business key of body or `Idempotency-Key` header (quoted or bare); they may not differ."""
+    header = request.headers.get(KEY_HEADER)
+    if header is None:
+        return in_body
+    text = header.strip()
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        text = text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    try:
+        msgspec.convert(text, BusinessKey)
+    except msgspec.ValidationError as error:
+        raise Refusal(f"the header {KEY_HEADER} is not a business key: {error}", ("business_key",)) from error
+    if in_body is not None and in_body != text:
+        raise Refusal(f"the header {KEY_HEADER} names another key than the body", ("business_key",))
+    return text
+
+
+def query(request: ApiRequest, kind: type[_MessageT]) -> _MessageT:
+    """Read the query of a listing. Raises Refusal with the parameter."""
+    given: dict[str, str] = dict(request.query_params)
+    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    for name in given:
+        if name not in known:
+            raise Refusal(f"there is no such parameter; there are {', '.join(sorted(known))}", (name,))
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        text, _, place = str(error).partition(" - at `$.")
+        raise Refusal(text, (place.rstrip("`"),)) from error
