@@ -1,0 +1,93 @@
+"""One guarded call as values: which tool, with which arguments, under which key."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from twiceshy._options import ToolSpec
+from twiceshy._transports.base import Request
+from twiceshy.exceptions import EffectRef, SetupError, ToolArgumentError
+from twiceshy_contract.canonical import MAX_BYTES
+from twiceshy_contract.effects import BeginRequest
+from twiceshy_contract.names import BusinessKey, CallerStep, Occurrence, RunName
+
+BEGIN_GRACE_SECONDS = 10.0
+"""How much longer than its wait a begin may take."""
+
+
+class CallKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """What names a call beside its arguments."""
+
+    business_key: str | None = None
+    step: int | str | None = None
+    occurrence: int = 1
+    reopen: bool = False
+
+
+class _CheckedKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The same with the bounds that the service holds them to."""
+
+    run: RunName | None
+    business_key: BusinessKey | None
+    step: CallerStep | None
+    occurrence: Occurrence
+    reopen: bool
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a tool, bound and written, before anything is sent."""
+
+    spec: ToolSpec
+    function: Callable[..., Any]
+    bound: inspect.BoundArguments
+    written: dict[str, object]
+    run: str | None
+    keys: CallKeys
+
+    @property
+    def reference(self) -> EffectRef:
+        """Name the call while its key is not known."""
+        return EffectRef(tool=self.spec.name, run=self.run)
+
+    def begin(self, attempt: UUID, worker: str, wait_seconds: float = 0) -> BeginRequest:
+        """Return the body of a begin. How long the lease is, the registry says."""
+        return BeginRequest(
+            tool=self.spec.name,
+            arguments=self.written,
+            attempt=attempt,
+            run=self.run,
+            business_key=self.keys.business_key,
+            step=self.keys.step,
+            occurrence=self.keys.occurrence,
+            wait_seconds=wait_seconds,
+            worker=worker,
+            reopen=self.keys.reopen,
+        )
+
+
+def checked(call: ToolCall) -> ToolCall:
+    """Refuse a call that lacks the key its tool's rule needs, or whose key is not one."""
+    rule, keys = call.spec.rules.key, call.keys
+    if rule == "step" and keys.step is None:
+        raise SetupError(f"{call.spec.name} is declared with key='step'; pass step= with the call.")
+    if rule == "business_key" and keys.business_key is None:
+        raise SetupError(f"{call.spec.name} is declared with key='business_key'; pass business_key= with the call.")
+    try:
+        msgspec.convert(msgspec.structs.asdict(keys) | {"run": call.run}, _CheckedKeys)
+    except msgspec.ValidationError as error:
+        raise ToolArgumentError(f"{call.spec.name}: {error}. Nothing began; correct the call.") from error
+    return call
+
+
+def request(begin: BeginRequest, path: str = "/v1/effects") -> Request:
+    """Return the request that carries a begin or its release. Raises ToolArgumentError where it is too large."""
+    body = msgspec.json.encode(begin)
+    if len(body) > MAX_BYTES:
+        raise ToolArgumentError(
+            f"{begin.tool}: the call takes {len(body)} bytes, and {MAX_BYTES} are the most. Nothing began; keep "
+            "large contents elsewhere and pass a reference."
+        )
+    return Request(method="POST", path=path, body=body, timeout_seconds=begin.wait_seconds + BEGIN_GRACE_SECONDS)

@@ -1,0 +1,62 @@
+"""The group that holds all commands. Those of entry points load when they are called, so none breaks another."""
+
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Final
+
+import click
+
+from twiceshy._commands.effects import effects
+
+GROUP: Final = "twiceshy.commands"
+
+
+class Commands(click.Group):
+    """Own commands first, then those of the entry points `twiceshy.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name all commands without loading any."""
+        return sorted({*super().list_commands(ctx), *(point.name for point in _entry_points())})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load one command; what is broken about it is said only to who calls it."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        point = next((point for point in _entry_points() if point.name == cmd_name), None)
+        return None if point is None else _loaded(point)
+
+
+def _entry_points() -> Iterator[metadata.EntryPoint]:
+    yield from metadata.entry_points(group=GROUP)
+
+
+def _loaded(point: metadata.EntryPoint) -> click.Command:
+    try:
+        command = point.load()
+    except Exception as error:  # noqa: BLE001 - whatever another distribution's import raises
+        return _broken(point, f"{type(error).__name__}: {error}")
+    if not isinstance(command, click.Command):
+        return _broken(point, f"{point.value} is no command")
+    return command
+
+
+def _broken(point: metadata.EntryPoint, why: str) -> click.Command:
+    def fail() -> None:
+        raise click.ClickException(f"`twiceshy {point.name}` cannot be loaded ({why}). Reinstall what provides it.")
+
+    return click.Command(
+        point.name,
+        callback=fail,
+        short_help=f"(cannot be loaded: {why})",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    )
+
+
+@click.group(cls=Commands)
+@click.version_option(package_name="twiceshy", prog_name="twiceshy")
+def main() -> None:
+    """Twiceshy: when an action must not happen twice."""
+
+
+main.add_command(effects)

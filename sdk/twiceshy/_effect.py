@@ -1,0 +1,123 @@
+"""The effect that is executing here: what its tool may ask of it, and what the guard does to it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Final, Literal, Self
+from uuid import UUID
+
+from twiceshy._answers import Execute
+from twiceshy._lease import Clock, Lease
+from twiceshy.exceptions import EffectRef, LeaseLost, NoEffect
+
+SendingState = Literal["not_yet", "sending", "sent"]
+
+
+class CurrentEffect:
+    """The effect that a guarded tool is executing. Ask `current_effect()` for it."""
+
+    def __init__(self, answer: Execute, lease: Lease, clock: Clock) -> None:
+        self.key: Final[str] = answer.key
+        self.downstream_key: Final[str] = answer.downstream_key
+        self.fence: Final[int] = answer.fence
+        self.attempt: Final[UUID] = answer.attempt
+        self.reference: Final = EffectRef(
+            tool=answer.tool, key=answer.key, run=answer.run, attempt=answer.attempt, fence=answer.fence
+        )
+        self.lease = lease
+        self.sending_state: SendingState = "not_yet"
+        self.why_lost: str | None = None
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._interrupt: Callable[[], None] | None = None
+
+    @property
+    def lease_lost(self) -> bool:
+        """Whether the right to execute is gone. A blocking tool should look before it acts."""
+        return self.why_lost is not None or self.lease.has_ended(self._clock())
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the lease ends unless it is renewed, which the guard does by itself."""
+        return 0.0 if self.why_lost is not None else self.lease.seconds_left(self._clock())
+
+    def sending(self) -> "Sending":
+        """Mark the irreversible part: `with effect.sending(): ...`, or `async with`.
+
+        An exception before it means not applied, within it unknown, after it succeeded without a kept result. Put
+        all that is irreversible into one such block, and write it in the tool's own function: there it is seen
+        before the tool runs, so that an exception on the way to it is understood.
+        """
+        return Sending(self)
+
+    def lose(self, why: str) -> None:
+        """Note that the lease is gone, and interrupt the tool where that is possible."""
+        with self._lock:
+            if self.why_lost is not None:
+                return
+            self.why_lost = why
+            interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            interrupt()
+
+    def lost_error(self, what: str) -> LeaseLost:
+        """Return the error that says the lease is gone, and what that meant."""
+        return LeaseLost(
+            f"{self.reference.tool}: {self.why_lost or 'the lease has ended'}. {what} Do not act again: call the "
+            f"tool again and obey the answer. The effect is {self.key}.",
+            effect=self.reference,
+        )
+
+    @contextmanager
+    def entered(self, interrupt: Callable[[], None] | None = None) -> Iterator[None]:
+        """Make this the current effect; `interrupt` is called once if the lease is lost meanwhile."""
+        with self._lock:
+            self._interrupt = interrupt
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            with self._lock:
+                self._interrupt = None
+
+
+class Sending:
+    """The part of a tool in which something irreversible is under way."""
+
+    def __init__(self, effect: CurrentEffect) -> None:
+        self._effect = effect
+
+    def __enter__(self) -> Self:
+        effect = self._effect
+        if effect.lease_lost:
+            raise effect.lost_error("Nothing was sent here.")
+        effect.sending_state = "sending"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._effect.sending_state = "sent"
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+
+def current_effect() -> CurrentEffect:
+    """Return the effect that the tool around this call is executing. Raises NoEffect outside one."""
+    effect = _current.get()
+    if effect is None:
+        raise NoEffect
+    return effect
+
+
+_current: ContextVar[CurrentEffect | None] = ContextVar("twiceshy_effect", default=None)

@@ -1,0 +1,43 @@
+"""What a flow needs of its guard besides the driver: patience, clock, chance, heartbeat, and what is declared."""
+
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from twiceshy._heartbeat import Heartbeat
+from twiceshy._lease import Clock, clock
+from twiceshy._options import Limits
+from twiceshy._transports.base import Transport
+from twiceshy_contract.names import EffectClass
+
+_random: Final = secrets.SystemRandom()
+_HOST: Final = socket.gethostname()[:150]
+
+
+class Environment:
+    """The surroundings of every flow of one guard. `classes` holds each declared tool's class."""
+
+    def __init__(
+        self,
+        url: str,
+        transport: Transport,
+        limits: Limits,
+        *,
+        clock: Clock = clock,
+        chance: Callable[[], float] = _random.random,
+    ) -> None:
+        self.url = url
+        self.transport = transport
+        self.limits = limits
+        self.clock = clock
+        self.chance = chance
+        self.heartbeat = Heartbeat(transport, clock)
+        self.classes: dict[str, EffectClass] = {}
+        self.checked: set[str] = set()
+
+    @property
+    def worker(self) -> str:
+        """How this process is called in the record."""
+        return f"{_HOST}:{os.getpid()}"

@@ -1,0 +1,65 @@
+"""One guarded call from its declaration to its outcome: the only place where that order is written.
+
+It is a generator without I/O. `_drive` has the two short drivers, blocking and async, so that neither can differ.
+"""
+
+import inspect
+
+from twiceshy._answers import Replay
+from twiceshy._begin import Granted, begin, declare, release
+from twiceshy._calls import ToolCall
+from twiceshy._environment import Environment
+from twiceshy._finish import finish_raised, finish_returned
+from twiceshy._restore import Misfit
+from twiceshy._results import replayed
+from twiceshy._steps import Flow, Raised, Returned, RunTool, run_tool
+from twiceshy.exceptions import RecordMismatch
+from twiceshy_contract.names import EffectClass
+
+
+def guarded(environment: Environment, call: ToolCall) -> Flow[Returned | Raised]:
+    """Run a tool once, or give back what it did before."""
+    effect_class = yield from declare(environment, call)
+    started = yield from begin(environment, call)
+    if isinstance(started, Replay):
+        return Returned(replayed(started, call.spec))
+    bound = yield from _arguments_to_run(environment, call, started)
+    return (yield from _executed(environment, call, started, bound, effect_class))
+
+
+def _arguments_to_run(environment: Environment, call: ToolCall, granted: Granted) -> Flow[inspect.BoundArguments]:
+    """Return the arguments that the answer names, else the caller's; the lease must still last."""
+    bound = call.bound
+    recorded = granted.answer.arguments
+    if recorded is not None:
+        try:
+            bound = call.spec.signature.recorded(recorded)
+        except Misfit as misfit:
+            yield from release(granted.begin)
+            raise RecordMismatch(
+                f"{call.spec.name} did not run: an earlier attempt may have sent, so its arguments must be used "
+                f"again, and they do not fit the tool: {misfit}. Take back the change of the tool, or settle effect "
+                f"{granted.effect.key} with `twiceshy effects resolve`.",
+                effect=granted.effect.reference,
+            ) from misfit
+    if granted.effect.lease.has_ended(environment.clock()):
+        yield from release(granted.begin)
+        raise granted.effect.lost_error("The tool did not start.")
+    return bound
+
+
+def _executed(
+    environment: Environment,
+    call: ToolCall,
+    granted: Granted,
+    bound: inspect.BoundArguments,
+    effect_class: EffectClass,
+) -> Flow[Returned | Raised]:
+    environment.heartbeat.watch(granted.effect)
+    try:
+        outcome = yield from run_tool(RunTool(call.function, bound, granted.effect))
+        if isinstance(outcome, Returned):
+            return (yield from finish_returned(environment, call, granted, outcome.value))
+        return (yield from finish_raised(environment, call, granted, outcome.error, effect_class))
+    finally:
+        environment.heartbeat.forget(granted.effect)

@@ -1,0 +1,102 @@
+"""The guard of one program: it knows a service, makes tools and opens runs."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+
+from twiceshy._environment import Environment
+from twiceshy._options import Limits, ToolOptions, specify
+from twiceshy._run import Run
+from twiceshy._settings import settle
+from twiceshy._tool import Tool, kind_of
+from twiceshy._transports.base import Transport
+from twiceshy._transports.connect import connect
+from twiceshy.exceptions import SetupError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ToolDecorator(Protocol):
+    """What `guard.tool(...)` with options returns."""
+
+    def __call__(self, function: Callable[P, R], /) -> Tool[P, R]:
+        """Put a function behind the guard."""
+        ...
+
+
+class Guard:
+    """Send every mutating tool call through a Twiceshy service, so that it happens once."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        unavailable_seconds: float = 10,
+        deliver_seconds: float = 30,
+        transport: Transport | None = None,
+    ) -> None:
+        """Name the service; nothing is sent before the first call.
+
+        `url` and `token` fall back to TWICESHY_URL and TWICESHY_TOKEN. A begin that is not answered is given up
+        after `unavailable_seconds`; an outcome that is not taken, after `deliver_seconds` or the rest of the lease.
+        `transport` replaces HTTP.
+        """
+        settings = settle(url, token)
+        limits = Limits(unavailable_seconds=unavailable_seconds, deliver_seconds=deliver_seconds)
+        self.url = settings.url
+        self._environment = Environment(settings.url, transport or connect(settings.url, settings.token), limits)
+        self._homes: dict[str, str] = {}
+
+    @overload
+    def tool(self, function: Callable[P, R], /) -> Tool[P, R]: ...
+    @overload
+    def tool(self, function: None = None, /, **options: Unpack[ToolOptions]) -> ToolDecorator: ...
+    def tool(self, function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
+        """Put a function behind the guard: bare, or with the options of ToolOptions."""
+
+        def guard(function: Callable[..., Any]) -> Tool[..., Any]:
+            kind = kind_of(function)
+            spec = specify(function, options)
+            self._take_name(spec.name, function)
+            return kind(self._environment, function, spec)
+
+        return guard if function is None else guard(function)
+
+    def run(self, name: str, *, finish: bool = False) -> Run:
+        """Name the run of the calls in a `with` or `async with` block. `finish` ends it where the block ends well."""
+        return Run(self._environment, name, finish=finish)
+
+    def close(self) -> None:
+        """Stop renewing leases and let go of the connections."""
+        self._environment.heartbeat.close()
+        self._environment.transport.close()
+
+    async def close_async(self) -> None:
+        """Stop renewing leases and let go of all connections, those of event loops too."""
+        self._environment.heartbeat.close()
+        await self._environment.transport.close_async()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close_async()
+
+    def _take_name(self, name: str, function: Callable[..., Any]) -> None:
+        """Let a tool be defined anew where it stands, and refuse a second one of its name elsewhere."""
+        home = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"
+        taken = self._homes.setdefault(name, home)
+        if taken != home:
+            raise SetupError(f"Two tools are called {name}: {taken} and {home}. Give one of them name='...'.")

@@ -1,0 +1,63 @@
+"""The port that the flow speaks through: a request goes out, a reply or the lack of one comes back.
+
+A transport never raises for the network's weather: whatever happened, `NoReply` says only that no answer came,
+never that the request was not sent.
+"""
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION
+
+Method = Literal["GET", "POST", "PUT"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP request. `path` begins with a slash and is already quoted; `timeout_seconds` is for all of it."""
+
+    method: Method
+    path: str
+    body: bytes | None = None
+    timeout_seconds: float = 10.0
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back."""
+
+    status: int
+    content_type: str
+    body: bytes
+    retry_after: str | None = None
+
+
+class NoReply(msgspec.Struct, frozen=True, kw_only=True):
+    """No answer came, or none that can be read. Whether the request arrived is not known."""
+
+    reason: str
+
+
+def headers(token: str | None) -> dict[str, str]:
+    """Return what every request says of its sender."""
+    said = {CONTRACT_HEADER: str(CONTRACT_VERSION), "Accept": "application/json"}
+    return said if token is None else {**said, "Authorization": f"Bearer {token}"}
+
+
+class Transport(Protocol):
+    """Send requests to one service, blocking or on an event loop, from any thread."""
+
+    def send(self, request: Request) -> Reply | NoReply:
+        """Send a request and wait for its reply."""
+        ...
+
+    async def send_async(self, request: Request) -> Reply | NoReply:
+        """Send a request and await its reply."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
+    async def close_async(self) -> None:
+        """Let go of all connections, those of event loops too."""
+        ...

@@ -1,0 +1,167 @@
+"""The command line: what it prints, asks the service, and how it exits."""
+
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.unit.sdk.real_server import Handler, serving
+from tests.unit.sdk.scripted import DOWNSTREAM, KEY, about, answered, problem
+from twiceshy._commands import main
+from twiceshy._transports.base import Reply
+
+SUMMARY = about(
+    state="in_doubt", rule="once", business_key=None, began_at="2026-10-12T14:00:00Z", ended_at=None,
+    lease_expires_at=None, worker="host:1", closed=False,
+)  # fmt: skip
+VIEW = {
+    **SUMMARY,
+    "as_of": "2026-10-12T14:01:00.000000Z", "caller_step": None,
+    "arguments": {"amount": 7}, "outcome": {"error": {"type": "Declined", "message": "no"}},
+    "downstream_key": DOWNSTREAM, "retry_at": None, "settles_at": None, "resolution": None,
+    "attempts": [{"fence": 1, "granted_at": "2026-10-12T14:00:00Z", "deadline": "2026-10-12T14:00:30Z",
+                  "report": "unknown", "reported_at": None, "settled": False}],
+    "evidence": [{"at": "2026-10-12T14:00:00Z", "attempt": None, "kind": "success", "body": {"result": 1}}],
+}  # fmt: skip
+Asked = list[tuple[str, str, Any]]
+
+
+def run(handler: Handler, *arguments: str) -> Result:
+    with serving(handler) as url:
+        return CliRunner().invoke(main, [*arguments, "--url", url, "--token", "secret"])
+
+
+def answering(asked: Asked, answers: Callable[[str, str], Reply]) -> Handler:
+    def handler(method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+        asked.append((method, path, msgspec.json.decode(body or b"null")))
+        return answers(method, path)
+
+    return handler
+
+
+def test_list_shows_whole_keys_and_passes_filters_on() -> None:
+    asked: Asked = []
+    page = answered(200, {"items": [SUMMARY], "next": "more"})
+    handler = answering(asked, lambda *_: page)
+    result = run(handler, "effects", "list", "--state", "in_doubt", "--run", "a b", "--limit", "3")
+    assert result.exit_code == 0, result.output
+    assert KEY in result.output
+    assert "There are more" in result.output
+    assert asked == [("GET", "/v1/effects?state=in_doubt&run=a+b&limit=3", None)]
+
+
+def test_an_empty_list_says_so() -> None:
+    result = run(answering([], lambda *_: answered(200, {"items": [], "next": None})), "effects", "list")
+    assert (result.exit_code, result.output) == (0, "No effects.\n")
+
+
+def test_list_and_show_print_the_services_json() -> None:
+    listed = run(
+        answering([], lambda *_: answered(200, {"items": [SUMMARY], "next": None})), "effects", "list", "--json"
+    )
+    assert msgspec.json.decode(listed.output) == {"items": [SUMMARY], "next": None}
+    shown = run(answering([], lambda *_: answered(200, VIEW)), "effects", "show", KEY, "--json")
+    assert msgspec.json.decode(shown.output) == VIEW
+
+
+def test_show_prints_arguments_outcome_attempts_and_evidence() -> None:
+    result = run(answering([], lambda *_: answered(200, VIEW)), "effects", "show", KEY)
+    assert result.exit_code == 0, result.output
+    for part in (KEY, '{"amount": 7}', "Declined: no", "unknown", "Contradicting proof", DOWNSTREAM):
+        assert part in result.output
+
+
+def test_resolve_looks_up_the_fence_and_says_what_it_settles() -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda method, _: answered(200, VIEW if method == "GET" else about(state="succeeded")))
+    result = run(handler, "effects", "resolve", KEY, "--as", "applied", "--reason", "seen", "--result", '{"id": 1}')
+    assert result.exit_code == 0, result.output
+    assert "pay, in_doubt, fence 1" in result.output
+    assert "is succeeded" in result.output
+    assert asked[0] == ("GET", f"/v1/effects/{KEY}", None)
+    body = {"as": "applied", "fence": 1, "reason": "seen", "result": {"id": 1}}
+    assert asked[1] == ("POST", f"/v1/effects/{KEY}/resolve", body)
+
+
+def test_resolve_sends_the_moment_before_the_provider_was_asked() -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda *_: answered(200, about(state="pending")))
+    words = ["effects", "resolve", KEY, "--as", "not_applied", "--reason", "no", "--fence", "1", "--as-of"]
+    assert run(handler, *words, "2026-10-12T14:01:00Z").exit_code == 0
+    assert asked[0][2]["as_of"] == "2026-10-12T14:01:00Z"
+    for wrong in ("soon", "2026-10-12T14:01:00"):
+        assert run(handler, *words, wrong).exit_code == 2
+
+
+def test_resolve_takes_the_fence_that_was_looked_at() -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda *_: problem("changed-since"))
+    result = run(handler, "effects", "resolve", KEY, "--as", "closed", "--reason", "gone", "--fence", "3")
+    assert result.exit_code == 1
+    assert "The service says changed-since" in result.output
+    assert [(method, body["fence"]) for method, _, body in asked] == [("POST", 3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "abc"], "64 lower-case hex digits"),
+        (["resolve", KEY, "--as", "applied"], "--reason"),
+        (["resolve", KEY, "--as", "guess", "--reason", "x"], "guess"),
+        (["resolve", KEY, "--as", "closed", "--reason", "x", "--result", "1"], "--as applied only"),
+        (["resolve", KEY, "--as", "applied", "--reason", "x", "--result", "{"], "is not JSON"),
+        (["list", "--limit", "0"], "--limit"),
+    ],
+)
+def test_a_wrong_use_exits_with_2(arguments: list[str], message: str) -> None:
+    result = run(lambda *_: answered(200, {}), "effects", *arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_an_unreachable_service_names_its_url_and_serve() -> None:
+    with serving(lambda *_: answered(200, {})) as url:
+        pass
+    result = CliRunner().invoke(main, ["effects", "list", "--url", url])
+    assert result.exit_code == 1
+    assert url in result.output
+    assert "twiceshy serve" in result.output
+
+
+@pytest.mark.parametrize("reply", [answered(200, {"no": 1}), Reply(status=404, content_type="text/html", body=b"x")])
+def test_something_else_at_the_url_is_told(reply: Reply) -> None:
+    result = run(lambda *_: reply, "effects", "list")
+    assert result.exit_code == 1
+    assert "not the guard's answer" in result.output.replace("\n", " ")
+
+
+def test_the_url_must_be_a_services() -> None:
+    result = CliRunner().invoke(main, ["effects", "list", "--url", "sqlite:///x"])
+    assert result.exit_code == 2
+    assert "is not a service URL" in result.output
+
+
+def test_a_broken_command_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = metadata.EntryPoints(
+        [
+            metadata.EntryPoint("broken", "no.such.module:x", "twiceshy.commands"),
+            metadata.EntryPoint("odd", "os:getpid", "twiceshy.commands"),
+            metadata.EntryPoint("good", "twiceshy._commands.effects:effects", "twiceshy.commands"),
+        ]
+    )
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: points)
+    runner = CliRunner()
+    assert runner.invoke(main, ["--help"]).exit_code == 0
+    assert runner.invoke(main, ["good", "--help"]).exit_code == 0
+    for name in ("broken", "odd"):
+        result = runner.invoke(main, [name, "--port", "1"])
+        assert result.exit_code == 1
+        assert "cannot be loaded" in result.output
+    assert runner.invoke(main, ["none"]).exit_code == 2
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert metadata.version("twiceshy") in CliRunner().invoke(main, ["--version"]).output
