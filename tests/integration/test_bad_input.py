@@ -1,0 +1,139 @@
+"""Bad input is refused with its place, and nothing is stored."""
+
+from uuid import uuid4
+
+import pytest
+
+from tests.service import Reply, ServiceProcess
+
+MEBIBYTE = 2**20
+
+
+def begin_text(run: str, arguments: bytes) -> bytes:
+    head = f'{{"tool": "pay", "run": "{run}", "attempt": "{uuid4()}", "arguments": '
+    return head.encode() + arguments + b"}"
+
+
+def refused_at(reply: Reply, path: str) -> None:
+    assert (reply.status, reply.code) == (400, "invalid-request")
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert [error["path"] for error in reply.body["errors"]] == [path]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (b'{"a": 1, "a": 2}', "/arguments/a"),
+        (b'{"a": [1, NaN]}', "/arguments/a/1"),
+        (b'{"a": -Infinity}', "/arguments/a"),
+        (b'{"a": 1e999}', "/arguments/a"),
+        (b'{"a": "\\ud800"}', "/arguments/a"),
+        (b'{"\\udfff": 1}', "/arguments"),
+        (b'{"a": "\xff"}', "/arguments/a"),
+        (b'{"a": ' * 65 + b"1" + b"}" * 65, "/arguments" + "/a" * 64),
+        (b'{"a": ' * 1100 + b"1" + b"}" * 1100, None),
+        (b'{"$odd": 1}', "/arguments/$odd"),
+        (b'{"when": {"$dt": "2026-10-12T14:00:00"}}', "/arguments/when/$dt"),
+        (b'{"a": ', "/arguments/a"),
+    ],
+)
+def test_arguments_that_two_readers_could_read_differently_are_refused_with_the_place(
+    service: ServiceProcess, run: str, arguments: bytes, path: str | None
+) -> None:
+    reply = service.ask("POST", "/v1/effects", begin_text(run, arguments))
+    refused_at(reply, reply.body["errors"][0]["path"] if path is None else path)
+    assert reply.body["errors"][0]["path"].startswith("/arguments")
+    assert service.ask("GET", f"/v1/runs/{run}").status == 404
+
+
+def test_depth_64_is_taken(service: ServiceProcess, run: str) -> None:
+    assert service.ask("POST", "/v1/effects", begin_text(run, b'{"a": ' * 64 + b"1" + b"}" * 64)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"surprise": 1}, "/surprise"),
+        ({"outbox": []}, "/outbox"),
+        ({"events": []}, "/events"),
+        ({"tool": None}, "/tool"),
+        ({"tool": ""}, "/tool"),
+        ({"arguments": []}, "/arguments"),
+        ({"attempt": "a1"}, "/attempt"),
+        ({"occurrence": "2"}, "/occurrence"),
+        ({"occurrence": 0}, "/occurrence"),
+        ({"lease_seconds": 0.5}, "/lease_seconds"),
+        ({"wait_seconds": 31}, "/wait_seconds"),
+        ({"reopen": "yes"}, "/reopen"),
+        ({"run": "a\u0000b"}, "/run"),
+        ({"run": None}, "/run"),
+        ({"step": 1, "business_key": "k"}, "/step"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(
+    service: ServiceProcess, run: str, change: dict[str, object], path: str
+) -> None:
+    body: dict[str, object] = {"tool": "pay", "arguments": {}, "run": run, "attempt": str(uuid4())}
+    refused_at(service.ask("POST", "/v1/effects", body | change), path)
+
+
+def test_a_missing_field_is_named(service: ServiceProcess, run: str) -> None:
+    refused_at(service.ask("POST", "/v1/effects", {"arguments": {}, "run": run, "attempt": str(uuid4())}), "/tool")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"x"', b"{} {}"])
+def test_a_body_that_is_not_an_object_is_refused(service: ServiceProcess, body: bytes) -> None:
+    reply = service.raw("POST", "/v1/effects", body, {"Content-Type": "application/json"})
+    assert (reply.status, reply.code) == (400, "invalid-request")
+
+
+def test_a_field_of_a_later_contract_is_passed_over_when_the_client_says_so(service: ServiceProcess, run: str) -> None:
+    body = {"tool": "pay", "arguments": {}, "run": run, "attempt": str(uuid4()), "of_the_future": 1}
+    assert service.ask("POST", "/v1/effects", body, Twiceshy_Contract="2").status == 201
+
+
+def test_a_body_of_a_mebibyte_is_taken_and_a_byte_more_is_too_large(service: ServiceProcess, run: str) -> None:
+    empty = len(begin_text(run, b'{"a": ""}'))
+    fitting = begin_text(run, b'{"a": "' + b"x" * (MEBIBYTE - empty) + b'"}')
+    assert len(fitting) == MEBIBYTE
+    assert service.ask("POST", "/v1/effects", fitting).status == 201
+    larger = begin_text(f"{run}x", b'{"a": "' + b"x" * (MEBIBYTE - empty) + b'"}')
+    reply = service.ask("POST", "/v1/effects", larger)
+    assert (reply.status, reply.code) == (413, "too-large")
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_another_content_type_is_refused(service: ServiceProcess, run: str, content_type: str) -> None:
+    headers = {"Content-Type": content_type} if content_type else {}
+    reply = service.raw("POST", "/v1/effects", begin_text(run, b"{}"), headers)
+    assert (reply.status, reply.code) == (415, "unsupported-media-type")
+
+
+def test_a_charset_beside_the_content_type_is_fine(service: ServiceProcess, run: str) -> None:
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    assert service.raw("POST", "/v1/effects", begin_text(run, b"{}"), headers).status == 201
+
+
+def test_an_unknown_path_and_a_wrong_method_are_problems(service: ServiceProcess) -> None:
+    assert service.ask("GET", "/v2/effects").code == "not-found"
+    assert service.ask("DELETE", "/v1/effects").code == "method-not-allowed"
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [("state=odd", "/state"), ("limit=0", "/limit"), ("after=zzz", "/after"), ("colour=red", "/colour")],
+)
+def test_a_wrong_query_is_named(service: ServiceProcess, query: str, path: str) -> None:
+    refused_at(service.ask("GET", f"/v1/effects?{query}"), path)
+
+
+def test_a_result_that_is_not_tagged_json_is_refused_with_the_place(service: ServiceProcess, run: str) -> None:
+    grant = service.begin(run)
+    refused_at(service.report("commit", grant, result={"a": {"$odd": 1}}), "/result/a/$odd")
+
+
+def test_a_problem_type_leads_to_its_explanation(service: ServiceProcess) -> None:
+    page = service.ask("GET", "/problems/outcome-in-doubt")
+    assert page.status == 200
+    assert "Nobody knows whether the effect happened" in page.body
+    assert service.ask("GET", "/problems/never-heard").status == 404
