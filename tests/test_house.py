@@ -18,6 +18,7 @@ CONTRACTS = {
     "the contract is a leaf": ("sdk/twiceshy_contract/names.py", "import guard.core.effects"),
     "the SDK never imports the server": ("sdk/twiceshy/_lease.py", "import guard.core.effects"),
     "the server never imports the SDK": ("guard/service/outcomes.py", "import twiceshy"),
+    "the demo is a client": ("guard/demo/__init__.py", "import guard.core.effects"),
     "the rooms of the guard stand in layers": ("guard/core/effects.py", "import guard.ports.store"),
     "web never reaches the store": ("guard/web/instants.py", "import guard.store.sql.engine"),
     "the relay never reaches service, web or app": ("outbox_relay/__init__.py", "import guard.service.outcomes"),
