@@ -53,7 +53,7 @@ class ServiceProcess:
         assert self._process.stdout is not None
         said = _SERVES.match(self._process.stdout.readline())
         if said is None:
-            raise RuntimeError(f"the service did not start; it exited with {self._process.wait()}")
+            raise RuntimeError(f"the service did not start; it exited with {self.kill()}")
         self.port = int(said[1])
         return self
 

@@ -25,6 +25,9 @@ Act = Literal[
     "nothing",
 ]
 
+MAX_NEVER_GRANTED: Final = 64
+"""Tokens that ended before they were granted a lease, which an effect remembers; then the oldest is forgotten."""
+
 
 def _grant(s: Situation) -> Life:
     """Give the event's token the lease, under the next fence."""
@@ -86,7 +89,9 @@ def _note(s: Situation) -> Life:
             report=report,
             reported_at=s.now,
         )
-        return replace(life, attempts=(ended, *life.attempts))
+        never_granted = [a for a in life.attempts if a.fence == NEVER_GRANTED][: MAX_NEVER_GRANTED - 1]
+        granted = [a for a in life.attempts if a.fence > NEVER_GRANTED]
+        return replace(life, attempts=(ended, *never_granted, *granted))
     if report == "none" or (attempt.is_ended and report != "succeeded"):
         return life
     return _with(life, replace(attempt, report=report, reported_at=s.now))

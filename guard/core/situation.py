@@ -105,7 +105,7 @@ def _is_another_unresolved(s: Situation) -> bool:
 
 def _is_settled(s: Situation) -> bool:
     at = leases.settles_at(s.life, s.rules)
-    return at is None or at <= (s.now if s.event.asked_at is None else s.event.asked_at)
+    return at is None or at <= (s.now if s.event.asked_at is None else min(s.event.asked_at, s.now))
 
 
 def _is_rerun_harmless(s: Situation) -> bool:

@@ -6,7 +6,7 @@ there and writes nothing. No step needs a transaction that stays open while Pyth
 
 import msgspec
 
-from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Fence, Instant, Intent, Key
+from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Fence, Instant, Intent, Key, RunId
 
 
 class Insert(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,14 +32,14 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
 class Replace(msgspec.Struct, frozen=True, kw_only=True):
     """Assume the version that was seen (0: no such effect): write the effect as planned, and any evidence.
 
-    The store sets the version, and for a new effect `began_at` and `step`. With `needs_open_run` the effect's
-    run must be open as well.
+    The store sets the version, and for a new effect `began_at` and `step`. Where `open_run` is
+    given, that run must be open as well: the run of whoever is granted the lease.
     """
 
     seen: int
     effect: Effect
     evidence: tuple[Evidence, ...] = ()
-    needs_open_run: bool = False
+    open_run: RunId | None = None
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from guard.core.effects import Effect, Evidence, Key, TenantId
+from guard.core.effects import Effect, Evidence, Key, RunId, TenantId
 from guard.core.runs import Run
 from guard.core.tools import Tool
 from guard.ports.steps import Step, StepResult
@@ -23,13 +23,25 @@ class StatementFailed(Exception):
 
 
 class EffectFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which effects a listing shows; `after` is the last page's cursor, opaque to all but the store."""
+    """Which effects a listing shows; `after` is the last page's cursor, opaque to all but the store.
+
+    Doubt that was closed is left out of `state` in_doubt, unless `closed`.
+    """
 
     state: PublicState | None = None
     tool: str | None = None
     run: str | None = None
     limit: int = 50
     after: str | None = None
+    closed: bool = False
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True):
+    """The wish that a run keeps to one version of a tool (0: that of an undeclared one)."""
+
+    run: RunId
+    tool: str
+    version: int
 
 
 class EffectStore(Protocol):
@@ -80,18 +92,20 @@ class RunStore(Protocol):
 class ToolStore(Protocol):
     """The registry: append-only versions of tools."""
 
-    async def newest(self, tenant: TenantId, names: Sequence[str]) -> dict[str, Tool]:
-        """Return the newest version of each tool that is declared."""
+    async def held(self, tenant: TenantId, names: Sequence[str]) -> dict[str, Tool]:
+        """Return the version that holds of each tool that is declared: the one that was declared last."""
+
+    async def pin(self, tenant: TenantId, wishes: Sequence[Pin]) -> list[Tool | None]:
+        """Pin a version of a tool to each run, unless one is pinned; return what is pinned (None: undeclared)."""
 
     async def declare(self, tenant: TenantId, name: str, declaration: ToolDeclaration) -> Tool:
-        """Merge the declaration over the newest version and return what holds.
+        """Merge the declaration over the version that holds and return what holds now.
 
-        Nothing is written where the merged declaration's digest is that of the newest version, or, for code, of
-        any earlier one.
+        A declaration that code made before is no new version: the earlier one holds again.
         """
 
     async def all(self, tenant: TenantId) -> list[Tool]:
-        """Return the newest version of every tool, by name."""
+        """Return the version that holds of every tool, by name."""
 
 
 class Store(Protocol):

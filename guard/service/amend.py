@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from typing import assert_never
 
 import msgspec
+import structlog
 
 from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
@@ -15,17 +16,25 @@ from guard.service.outcomes import Refused, ReportOutcome, Settled
 from guard.service.registry import Registry
 from guard.service.verdicts import refusal
 
+_log = structlog.get_logger("guard.amend")
+
 Change = Callable[[Effect, Decision, Instant], Effect]
 """What the event does to the effect besides its life: its outcome, its resolution."""
 
 
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
-    """An event for an effect, what else it writes, and what is kept as evidence should it contradict the record."""
+    """An event for an effect, what else it writes, and what is kept as evidence should it contradict the record.
+
+    `is_done` says that the effect shows the amendment already: it was made, and the answer was lost.
+    `contradicts` says that the same was reported before, but with another outcome.
+    """
 
     key: Key
     event: Event
     change: Change | None = None
     evidence: bytes | None = None
+    is_done: Callable[[Effect], bool] | None = None
+    contradicts: Callable[[Effect], bool] | None = None
 
 
 class Amend:
@@ -63,14 +72,36 @@ def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, S
             case Found(effect=effect, at=at):
                 if effect is None:
                     return not_found(amendment.key)
-                decision = decide(effect.life, amendment.event, rules, at)
+                if amendment.is_done is not None and amendment.is_done(effect):
+                    return Settled(effect=effect, at=at)
+                decision = _decide(amendment, effect, rules, at)
                 planned = _planned(amendment, effect, decision, at)
                 if planned is not None:
                     found = yield planned
+                    if isinstance(found, Written) and decision.alert:
+                        _log.warning("executed_twice_perhaps", **_told(amendment, decision))
                 if planned is None or (isinstance(found, Written) and not _is_taken(decision)):
                     return _answer(decision, effect, rules, at)
             case _:
                 assert_never(found)
+
+
+def _decide(amendment: Amendment, effect: Effect, rules: Rules, at: Instant) -> Decision:
+    decision = decide(effect.life, amendment.event, rules, at)
+    if decision.verdict == "repeated" and amendment.contradicts is not None and amendment.contradicts(effect):
+        return msgspec.structs.replace(decision, verdict="contradicted", alert=True)
+    return decision
+
+
+def _told(amendment: Amendment, decision: Decision) -> dict[str, object]:
+    event = amendment.event
+    return {
+        "key": amendment.key.hex(),
+        "said": event.name,
+        "verdict": decision.verdict,
+        "attempt": str(event.token),
+        "fence": event.fence,
+    }
 
 
 def _planned(amendment: Amendment, effect: Effect, decision: Decision, at: Instant) -> Replace | None:

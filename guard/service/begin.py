@@ -8,7 +8,7 @@ import msgspec
 
 from guard.core.admission import NextGeneration, OtherArguments, OtherTool, admit, has_drifted
 from guard.core.arguments import arguments_of
-from guard.core.effects import AttemptToken, Effect, Instant, Intent, TenantId, seconds
+from guard.core.effects import AttemptToken, Duration, Effect, Instant, Intent, TenantId, seconds
 from guard.core.lifecycle import Decision
 from guard.core.situation import Event
 from guard.ports.steps import Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
@@ -65,13 +65,13 @@ def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
     """Assume that the effect is new; where it is not, rule on what is there and set the ruling by version."""
     request, rank = call.request, 1
     token = AttemptToken(request.attempt)
-    lease = call.known.tool.rules.lease if request.lease_seconds is None else seconds(request.lease_seconds)
+    lease = _lease(call)
     event = Event(name="begin", token=token, lease=lease, reopen=request.reopen)
     found = yield Insert(intent=call.intent(rank), token=token, lease=lease)
     while True:
         match found:
             case Written(effect=effect, at=at):
-                return Granted(effect=effect, token=token, at=at, is_recorded=False)
+                return Granted(effect=effect, token=token, at=at, lease=lease, is_recorded=False)
             case RunClosed():
                 return _run_finished(call)
             case Found(effect=effect, at=at):
@@ -92,7 +92,7 @@ def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
 
 def watch(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
     """Look what a begin would hear now, without ever granting."""
-    event = Event(name="begin", lease=call.known.tool.rules.lease)
+    event = Event(name="begin", lease=call.rules.lease)
     rank = 1
     while True:
         found = yield Look(key=call.key(rank))
@@ -121,8 +121,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
 
 def rule(call: NamedCall, effect: Effect, event: Event, now: Instant) -> Ruling | None:
     """Rule on a begin whose key names an effect. None: its arguments belong to the slot's next generation."""
-    rules = call.known.tool.rules
-    admission = admit(effect, call.compared, event, rules, now)
+    admission = admit(call.as_read_now(effect), call.compared, event, call.rules, now)
     match admission:
         case NextGeneration():
             return None
@@ -136,28 +135,34 @@ def rule(call: NamedCall, effect: Effect, event: Event, now: Instant) -> Ruling 
 
 
 def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event, now: Instant) -> Ruling:
-    rules = call.known.tool.rules
+    rules = call.rules
     after = msgspec.structs.replace(effect, life=decision.life)
     outcome: BeginOutcome
     if decision.verdict == "granted":
         is_recorded = bool(decision.life.unresolved(besides=event.token)) or _is_regranted(decision, effect, call)
         if not is_recorded:
             after = msgspec.structs.replace(after, intent=_with_arguments(effect.intent, call))
-        outcome = Granted(effect=after, token=AttemptToken(call.request.attempt), at=now, is_recorded=is_recorded)
+        token = AttemptToken(call.request.attempt)
+        outcome = Granted(effect=after, token=token, at=now, lease=_lease(call), is_recorded=is_recorded)
     elif decision.verdict == "replay":
         outcome = Replayed(effect=effect, drift=_drift(call, effect))
     else:
         outcome = refusal(decision.verdict, after, rules, now)
     if after == effect:
         return Ruling(outcome=outcome)
-    is_grant = decision.verdict == "granted" and effect.intent.run_id is not None
-    return Ruling(outcome=outcome, planned=Replace(seen=effect.version, effect=after, needs_open_run=is_grant))
+    open_run = call.run_id if decision.verdict == "granted" else None
+    return Ruling(outcome=outcome, planned=Replace(seen=effect.version, effect=after, open_run=open_run))
+
+
+def _lease(call: NamedCall) -> Duration:
+    asked = call.request.lease_seconds
+    return call.rules.lease if asked is None else seconds(asked)
 
 
 def _is_regranted(decision: Decision, effect: Effect, call: NamedCall) -> bool:
     """Say whether the attempt's own lease came back while the record holds other content than it sends now."""
     is_regrant = decision.row is not None and decision.row.act == "regrant"
-    return is_regrant and has_drifted(effect, call.compared)
+    return is_regrant and has_drifted(call.as_read_now(effect), call.compared)
 
 
 def _with_arguments(intent: Intent, call: NamedCall) -> Intent:
@@ -166,6 +171,7 @@ def _with_arguments(intent: Intent, call: NamedCall) -> Intent:
     return msgspec.structs.replace(
         intent,
         arguments=fresh.arguments,
+        identity_digest=fresh.identity_digest,
         arguments_digest=fresh.arguments_digest,
         tool_version=fresh.tool_version,
         worker=fresh.worker,
@@ -173,9 +179,9 @@ def _with_arguments(intent: Intent, call: NamedCall) -> Intent:
 
 
 def _drift(call: NamedCall, effect: Effect) -> tuple[str, ...]:
-    if not has_drifted(effect, call.compared):
+    if not has_drifted(call.as_read_now(effect), call.compared):
         return ()
-    return call.known.reader.differing_content(arguments_of(effect.intent.arguments), call.request.arguments)
+    return call.named_by.reader.differing_content(arguments_of(effect.intent.arguments), call.request.arguments)
 
 
 def _as_written(outcome: BeginOutcome, written: Written) -> BeginOutcome:
@@ -205,13 +211,13 @@ def _other_tool(call: NamedCall, effect: Effect) -> Refused:
 
 def _other_arguments(call: NamedCall, effect: Effect) -> Refused:
     recorded = arguments_of(effect.intent.arguments)
-    differing = call.known.reader.differing_identity(recorded, call.request.arguments)
+    differing = call.named_by.reader.differing_identity(recorded, call.request.arguments)
     paths = tuple(f"/arguments{path}" for path in differing)
     named_by = "step" if call.rule == "step" else "business key"
     return Refused(
         code="arguments-changed",
         detail=f"This {named_by} of tool {effect.intent.tool!r} was begun with other arguments; they differ at "
-        f"{', '.join(paths) or 'places that the present roles do not name'}.",
+        f"{', '.join(paths)}.",
         effect=effect,
         paths=paths,
     )

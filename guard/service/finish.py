@@ -3,7 +3,6 @@
 from collections.abc import Generator
 
 import msgspec
-import structlog
 
 from guard.core.effects import AttemptToken, Effect, Fence, Instant, Key, TenantId, seconds
 from guard.core.lifecycle import Decision
@@ -17,8 +16,6 @@ from twiceshy_contract.canonical import canonical
 from twiceshy_contract.effects import CommitRequest, FailRequest, Opaque, Outcome
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.wire import convert
-
-_log = structlog.get_logger("guard.finish")
 
 
 class Commit:
@@ -41,11 +38,9 @@ class Commit:
             event=Event(name="success", token=token, fence=fence),
             change=lambda effect, _decision, _at: msgspec.structs.replace(effect, outcome=outcome),
             evidence=outcome,
+            contradicts=lambda effect: not _is_same(effect.outcome, request.result),
         )
-        answer = await self._amend(tenant, amendment, first)
-        if isinstance(answer, Refused) and answer.code == "superseded":
-            _log.warning("contradicting_success", key=key.hex(), fence=request.fence, attempt=str(request.attempt))
-        return answer
+        return await self._amend(tenant, amendment, first)
 
 
 def _finish(step: Finish) -> Generator[Step, StepResult, Settled | Found | Refused]:
@@ -58,6 +53,15 @@ def _finish(step: Finish) -> Generator[Step, StepResult, Settled | Found | Refus
             return result
         case RunClosed():
             return not_found(step.key)
+
+
+def _is_same(recorded: bytes | None, result: object) -> bool:
+    """Say whether a result is the one on record, whatever its spelling."""
+    if recorded is None:
+        return False
+    held = msgspec.json.decode(recorded, type=Outcome).result
+    is_plain = not any(isinstance(value, dict) and "$opaque" in value for value in (held, result))
+    return canonical(held) == canonical(result) if is_plain else held == result
 
 
 def check_result(result: object) -> None:

@@ -3,9 +3,10 @@
 import msgspec
 
 from guard.core.admission import Call
-from guard.core.arguments import Reading
-from guard.core.effects import Instant, Intent, Key, RunId, TenantId
+from guard.core.arguments import Reading, arguments_of
+from guard.core.effects import Effect, Instant, Intent, Key, RunId, TenantId
 from guard.core.keys import effect_key, slot
+from guard.core.lease import Rules
 from guard.service.outcomes import Refused
 from guard.service.registry import KnownTool, Registry
 from guard.service.runs import Runs
@@ -16,10 +17,14 @@ from twiceshy_contract.refusals import Refusal
 
 
 class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call with everything that its key is made of."""
+    """A call with everything that its key is made of.
+
+    How it is named is its run's version of the tool, which does not change; `rules` are the registry's of today.
+    """
 
     tenant: TenantId
-    known: KnownTool
+    named_by: KnownTool
+    rules: Rules
     reading: Reading
     rule: KeyRule
     slot: bytes
@@ -34,6 +39,22 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
             identity_digest=self.reading.identity_digest,
             arguments_digest=self.reading.arguments_digest,
         )
+
+    def as_read_now(self, effect: Effect) -> Effect:
+        """Return the effect with its digests as this call's roles read its arguments.
+
+        An honest replay agrees with the record even where the tool's roles were declared anew since.
+        """
+        if effect.intent.tool_version == self.named_by.tool.version or effect.intent.tool != self.request.tool:
+            return effect
+        try:
+            reading = self.named_by.reader.read(arguments_of(effect.intent.arguments))
+        except Refusal:
+            return effect
+        intent = msgspec.structs.replace(
+            effect.intent, identity_digest=reading.identity_digest, arguments_digest=reading.arguments_digest
+        )
+        return msgspec.structs.replace(effect, intent=intent)
 
     @property
     def lane(self) -> bytes:
@@ -54,7 +75,7 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
             run=request.run,
             step=None,
             tool=request.tool,
-            tool_version=self.known.tool.version,
+            tool_version=self.named_by.tool.version,
             rule=self.rule,
             caller_step=None if request.step is None else str(request.step),
             business_key=request.business_key,
@@ -81,25 +102,34 @@ class Naming:
 
     async def name(self, tenant: TenantId, request: BeginRequest) -> NamedCall | Refused:
         """Name a call; its run is opened where it is new. Raises Refusal for what cannot be understood."""
-        known = await self._registry.find(tenant, request.tool)
-        rule = rule_of(request, known)
-        if known.tool.declaration.class_ == "read":
-            return Refused(
-                code="not-possible",
-                detail=f"Tool {request.tool!r} is declared as `read`: it changes nothing and takes no lease. "
-                "Run it without a begin, or declare it as `idempotent` or `side_effect`.",
-            )
-        reading = read_arguments(request.arguments, known)
+        held = await self._registry.find(tenant, request.tool)
+        rules, named_by = held.tool.rules, held
+        if rules.effect_class == "read":
+            return _only_reads(request)
+        rule, reading = rule_of(request, named_by), read_arguments(request.arguments, named_by)
         run_id = None if request.run is None else await self._runs.identify(tenant, request.run)
+        if run_id is not None:
+            named_by = await self._registry.pinned(tenant, run_id, held)
+        if named_by is not held:
+            rule, reading = rule_of(request, named_by), read_arguments(request.arguments, named_by)
         return NamedCall(
             tenant=tenant,
-            known=known,
+            named_by=named_by,
+            rules=rules,
             reading=reading,
             rule=rule,
             slot=slot(tenant, run_id, request.tool, rule, slot_value(request, rule, reading)),
             run_id=run_id,
             request=request,
         )
+
+
+def _only_reads(request: BeginRequest) -> Refused:
+    return Refused(
+        code="not-possible",
+        detail=f"Tool {request.tool!r} is declared as `read`: it changes nothing and takes no lease. "
+        "Run it without a begin, or declare it as `idempotent` or `side_effect`.",
+    )
 
 
 def rule_of(request: BeginRequest | KeyRequest, known: KnownTool) -> KeyRule:

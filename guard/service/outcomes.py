@@ -2,16 +2,17 @@
 
 import msgspec
 
-from guard.core.effects import AttemptToken, Effect, Instant
+from guard.core.effects import AttemptToken, Duration, Effect, Instant
 from twiceshy_contract.problems import ProblemCode
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempt holds the lease. `is_recorded`: the recorded arguments are the ones to run."""
+    """The attempt holds a lease of this length. `is_recorded`: the recorded arguments are the ones to run."""
 
     effect: Effect
     token: AttemptToken
     at: Instant
+    lease: Duration
     is_recorded: bool
 
 

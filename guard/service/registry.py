@@ -7,41 +7,55 @@ from typing import Final
 import msgspec
 
 from guard.core.arguments import ArgumentReader
-from guard.core.effects import TenantId
+from guard.core.effects import RunId, TenantId
 from guard.core.tools import Tool, undeclared
-from guard.ports.store import ToolStore
+from guard.ports.store import Pin, ToolStore
 from guard.service.loading import Loader
+from guard.service.recent import Recent
 from twiceshy_contract.tools import ToolDeclaration
 
 FRESH_SECONDS: Final = 1.0
 """How long an answer of the registry is believed before it is read again."""
-MAX_KNOWN: Final = 10_000
-"""Names of tools that a process remembers; then it forgets all and reads anew."""
+MAX_TOOLS: Final = 10_000
+MAX_PINS: Final = 100_000
 
 
 class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool with the reader of its arguments."""
+    """A version of a tool with the reader of its arguments."""
 
     tool: Tool
     reader: ArgumentReader
 
 
 class Registry:
-    """Tools, kept for a second each, so that a change made elsewhere is obeyed a second later."""
+    """Tools, kept for a second each, so that a change made elsewhere is obeyed a second later; pins, kept for good."""
 
     def __init__(self, store: ToolStore) -> None:
         self._store = store
-        self._loader: Loader[Tool] = Loader(self._load)
-        self._known: dict[tuple[TenantId, str], tuple[float, KnownTool]] = {}
+        self._tools: Loader[str, Tool] = Loader(self._load_tools)
+        self._pins: Loader[tuple[RunId, str, int], Tool] = Loader(self._load_pins)
+        self._known: Recent[tuple[TenantId, str], tuple[float, KnownTool]] = Recent(MAX_TOOLS)
+        self._pinned: Recent[tuple[RunId, str], KnownTool] = Recent(MAX_PINS)
 
     async def find(self, tenant: TenantId, name: str) -> KnownTool:
-        """Return the tool, declared or with the defaults of an undeclared one."""
+        """Return the tool as it holds, declared or with the defaults of an undeclared one."""
         now = asyncio.get_running_loop().time()
         kept = self._known.get((tenant, name))
         if kept is not None and now < kept[0]:
             return kept[1]
-        tool = await self._loader.get(tenant, name)
+        tool = await self._tools.get(tenant, name)
         return self._keep(undeclared(tenant, name) if tool is None else tool)
+
+    async def pinned(self, tenant: TenantId, run: RunId, held: KnownTool) -> KnownTool:
+        """Return the version that the run used first, which is the one that holds where it uses the tool now first."""
+        name = held.tool.name
+        pinned = self._pinned.get((run, name))
+        if pinned is None:
+            tool = await self._pins.get(tenant, (run, name, held.tool.version))
+            tool = undeclared(tenant, name) if tool is None else tool
+            pinned = held if tool == held.tool else _known(tool)
+            self._pinned.keep((run, name), pinned)
+        return held if pinned.tool == held.tool else pinned
 
     async def declare(self, tenant: TenantId, name: str, declaration: ToolDeclaration) -> Tool:
         """Take a declaration. Raises Refusal where its roles contradict each other."""
@@ -51,7 +65,7 @@ class Registry:
 
     async def get(self, tenant: TenantId, name: str) -> Tool | None:
         """Return a declared tool."""
-        return (await self._store.newest(tenant, [name])).get(name)
+        return (await self._store.held(tenant, [name])).get(name)
 
     async def all(self, tenant: TenantId) -> list[Tool]:
         """Return every declared tool, by name."""
@@ -59,12 +73,20 @@ class Registry:
 
     def _keep(self, tool: Tool) -> KnownTool:
         kept = self._known.get((tool.tenant, tool.name))
-        is_same = kept is not None and kept[1].tool == tool
-        known = kept[1] if kept and is_same else KnownTool(tool=tool, reader=ArgumentReader(tool.declaration.arguments))
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
-        self._known[tool.tenant, tool.name] = (asyncio.get_running_loop().time() + FRESH_SECONDS, known)
+        known = kept[1] if kept is not None and kept[1].tool == tool else _known(tool)
+        self._known.keep((tool.tenant, tool.name), (asyncio.get_running_loop().time() + FRESH_SECONDS, known))
         return known
 
-    async def _load(self, tenant: TenantId, names: Sequence[str]) -> Mapping[str, Tool]:
-        return await self._store.newest(tenant, names)
+    async def _load_tools(self, tenant: TenantId, names: Sequence[str]) -> Mapping[str, Tool]:
+        return await self._store.held(tenant, names)
+
+    async def _load_pins(
+        self, tenant: TenantId, wishes: Sequence[tuple[RunId, str, int]]
+    ) -> Mapping[tuple[RunId, str, int], Tool]:
+        pins = [Pin(run=run, tool=name, version=version) for run, name, version in wishes]
+        tools = await self._store.pin(tenant, pins)
+        return {wish: tool for wish, tool in zip(wishes, tools, strict=True) if tool is not None}
+
+
+def _known(tool: Tool) -> KnownTool:
+    return KnownTool(tool=tool, reader=ArgumentReader(tool.declaration.arguments))

@@ -33,7 +33,7 @@ class Release:
 
 def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
     """Find the instance that the begin would have named, and write down that the token ended."""
-    rules, rank = call.known.tool.rules, 1
+    rules, rank = call.rules, 1
     event = Event(name="release", token=AttemptToken(call.request.attempt))
     found = yield Look(key=call.key(rank))
     while True:
@@ -50,7 +50,7 @@ def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
         if effect is None:
             ended = Effect(version=0, intent=call.intent(rank), life=decide(None, event, rules, at).life)
             found = yield Replace(seen=0, effect=ended)
-        elif isinstance(admit(effect, call.compared, event, rules, at), NextGeneration):
+        elif isinstance(admit(call.as_read_now(effect), call.compared, event, rules, at), NextGeneration):
             rank += 1
             found = yield Look(key=call.key(rank))
         else:

@@ -1,6 +1,5 @@
 """Runs as the service knows them. A run's identity never changes, so it is kept; its state is the store's."""
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -8,10 +7,11 @@ from guard.core.effects import RunId, TenantId
 from guard.core.runs import Run
 from guard.ports.store import RunStore
 from guard.service.loading import Loader
+from guard.service.recent import Recent
 from twiceshy_contract.runs import RunState
 
 MAX_KNOWN: Final = 100_000
-"""Names of runs that a process remembers; the least lately used go first."""
+"""Names of runs that a process remembers."""
 
 
 class Runs:
@@ -19,25 +19,20 @@ class Runs:
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._loader: Loader[Run] = Loader(self._open)
-        self._known: OrderedDict[tuple[TenantId, str], RunId] = OrderedDict()
+        self._loader: Loader[str, Run] = Loader(self._open)
+        self._known: Recent[tuple[TenantId, str], RunId] = Recent(MAX_KNOWN)
 
     async def identify(self, tenant: TenantId, name: str) -> RunId:
         """Return the id of a run, which is opened where it is new."""
         known = self._known.get((tenant, name))
-        if known is not None:
-            self._known.move_to_end((tenant, name))
-            return known
-        return (await self.open(tenant, name)).id
+        return (await self.open(tenant, name)).id if known is None else known
 
     async def open(self, tenant: TenantId, name: str) -> Run:
         """Find a run, or open it."""
         run = await self._loader.get(tenant, name)
         if run is None:
             raise LookupError(f"the store opened no run {name!r}")
-        self._known[tenant, name] = run.id
-        if len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
+        self._known.keep((tenant, name), run.id)
         return run
 
     async def get(self, tenant: TenantId, name: str) -> Run | None:

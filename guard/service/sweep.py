@@ -38,13 +38,19 @@ class Sweep:
             except StoreUnavailable as error:
                 _log.warning("sweep_postponed", reason=str(error))
                 swept = 0
+            except Exception:  # noqa: BLE001  a sweep that ends would leave every later doubt unseen
+                _log.error("sweep_failed", exc_info=True)
+                swept = 0
             if swept < SWEEP_BATCH:
                 await asyncio.sleep(SWEEP_SECONDS)
 
     async def run_once(self) -> int:
         """Sweep one batch; return how many leases were found to have run out."""
         keys = await self._store.overdue(SWEEP_BATCH)
-        await asyncio.gather(*(self._expire(key) for key in keys))
+        done = await asyncio.gather(*(self._expire(key) for key in keys), return_exceptions=True)
+        for failure in done:
+            if isinstance(failure, BaseException):
+                raise failure
         return len(keys)
 
     async def _expire(self, key: Key) -> None:

@@ -50,7 +50,7 @@ class UseCases:
         self.fail = Fail(amend, jitter)
         self.renew = Renew(amend)
         self.release = Release(naming, self._intake)
-        self.resolve = Resolve(amend, self._intake)
+        self.resolve = Resolve(amend)
         self.preview = Preview(self.registry, self.runs)
         self.sweep = Sweep(store.effects, self.registry, self._intake)
         self._sweeping: asyncio.Task[None] | None = None

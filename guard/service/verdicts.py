@@ -36,8 +36,7 @@ def refusal(verdict: Verdict, effect: Effect, rules: Rules, now: Instant) -> Ref
         case "exhausted":
             return Refused(
                 code="attempts-exhausted",
-                detail=f"{name} was tried {effect.life.tries} times of {rules.attempts} and never applied. "
-                "Begin it with `reopen: true` to go on.",
+                detail=f"{name} was tried {effect.life.tries} times of {rules.attempts} and never applied.",
                 effect=effect,
             )
         case "in_doubt":
@@ -57,7 +56,7 @@ def refusal(verdict: Verdict, effect: Effect, rules: Rules, now: Instant) -> Ref
         case "superseded" | "contradicted":
             return Refused(
                 code="superseded",
-                detail=f"{name} is {effect.life.state} already, by another attempt or by a person."
+                detail=f"{name} is {effect.life.state} already; this attempt can write nothing more."
                 + (" What you report contradicts that and was kept as evidence." if verdict == "contradicted" else ""),
                 effect=effect,
             )

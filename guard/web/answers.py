@@ -7,7 +7,7 @@ from litestar import Response
 
 from guard.core import lease as leases
 from guard.core.arguments import arguments_of
-from guard.core.effects import Attempt, Effect, Evidence, Instant
+from guard.core.effects import SECOND, Attempt, Effect, Evidence, Instant
 from guard.core.keys import downstream_key
 from guard.core.runs import Run
 from guard.core.tools import Tool
@@ -75,7 +75,7 @@ def execute(granted: Granted) -> Response[bytes]:
             arguments=arguments_of(effect.intent.arguments) if granted.is_recorded else None,
             downstream_key=downstream_key(effect.intent.key, effect.life.epoch),
             lease_expires_at=rfc3339(attempt.deadline),
-            lease_seconds=seconds_between(attempt.granted_at, attempt.deadline),
+            lease_seconds=granted.lease / SECOND,
             lease_seconds_left=seconds_between(granted.at, attempt.deadline),
         ),
         status=201,

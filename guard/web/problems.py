@@ -98,7 +98,10 @@ def on_http_exception(request: ApiRequest, error: HTTPException) -> Response[byt
         "not-found": f"Nothing is served at {request.url.path}.",
         "method-not-allowed": f"{request.url.path} has no method {request.method}.",
     }
-    return answer(code, details.get(code, f"{PROBLEMS[code].title}."))
+    response = answer(code, details.get(code, f"{PROBLEMS[code].title}."))
+    if code == "method-not-allowed" and error.headers:
+        response.headers.update(error.headers)
+    return response
 
 
 def on_defect(request: ApiRequest, error: Exception) -> Response[bytes]:

@@ -1,5 +1,6 @@
 """Requests as wire structs: content type, size, strict JSON, and the query of a listing."""
 
+import re
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -9,13 +10,16 @@ from guard.core.effects import Key, TenantId
 from guard.service.use_cases import UseCases
 from guard.web.problems import ApiRequest
 from guard.web.wire import key_of
-from twiceshy_contract.names import BusinessKey
+from twiceshy_contract.names import BusinessKey, RunName
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION, KEY_HEADER, read
 
 DEFAULT_TENANT: Final = TenantId(1)
 """The tenant of every request until keys are managed."""
 
+_KEY_FORM: Final = re.compile(r'"(?P<quoted>(?:[ !#-\[\]-~]|\\["\\])*)"|(?P<bare>[!#-\[\]-~][ !#-\[\]-~]*)')
+"""A string of RFC 9651, or the same without its quotes."""
+_ESCAPED: Final = re.compile(r'\\(["\\])')
 _MessageT = TypeVar("_MessageT", bound=msgspec.Struct)
 
 
@@ -50,14 +54,23 @@ def path_key(text: str) -> Key:
     return key
 
 
+def path_name(text: str) -> str:
+    """Read the name of a run or tool from a path. Raises HTTPException 404 for what can be no name."""
+    try:
+        return msgspec.convert(text, RunName)
+    except msgspec.ValidationError as error:
+        raise HTTPException(status_code=404) from error
+
+
 def business_key(request: ApiRequest, in_body: str | None) -> str | None:
     """Return the business key of body or `Idempotency-Key` header (quoted or bare); they may not differ."""
-    header = request.headers.get(KEY_HEADER)
-    if header is None:
+    headers = request.headers.getall(KEY_HEADER, [])
+    if not headers:
         return in_body
-    text = header.strip()
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        text = text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    form = _KEY_FORM.fullmatch(headers[0].strip()) if len(headers) == 1 else None
+    if form is None:
+        raise Refusal(f"send {KEY_HEADER} once, in ASCII, bare or as one quoted string", ("business_key",))
+    text = form["bare"] or _ESCAPED.sub(r"\1", form["quoted"])
     try:
         msgspec.convert(text, BusinessKey)
     except msgspec.ValidationError as error:

@@ -60,7 +60,7 @@ def downgrade() -> None:
         op.execute("drop function read_effect_v1(bytea)")
         for name in ("step_v1", "effect_v1", "evidence_v1", "attempt_v1"):
             op.execute(f"drop type {name}")
-    for name in ("evidence", "attempts", "effects", "tools", "runs", "tenants"):
+    for name in ("evidence", "attempts", "effects", "run_tools", "tools", "runs", "tenants"):
         op.drop_table(name)
 
 
@@ -91,7 +91,14 @@ def _create_runs_and_tools() -> None:
         sa.Column("version", sa.Integer(), primary_key=True, autoincrement=False),
         _held("digest", sa.LargeBinary),
         _held("declared_at", sa.BigInteger),
+        _held("held_since", sa.BigInteger),
         _held("declaration", sa.LargeBinary),
+    )
+    op.create_table(
+        "run_tools",
+        sa.Column("run_id", _uuid(), primary_key=True),
+        sa.Column("tool", sa.Text(), primary_key=True),
+        _held("version", sa.Integer),
     )
 
 

@@ -22,7 +22,7 @@ create type effect_v1 as (
 -- verb: 1 insert, 2 finish, 3 replace, 4 look.
 create type step_v1 as (
   place integer, verb smallint, key bytea, token uuid, fence bigint, lease bigint, outcome bytea, seen bigint,
-  needs_open_run boolean, effect effect_v1, evidence evidence_v1[]
+  open_run uuid, effect effect_v1, evidence evidence_v1[]
 );
 
 -- The effect as it stands with its earlier attempts, in one statement and so of one moment.
@@ -80,7 +80,7 @@ begin
 
     if s.verb = 1 or (s.verb = 3 and s.seen = 0) then
       i := array_position(locked_runs, e.run_id);
-      runs_open := e.run_id is null or is_open[i] or (s.verb = 3 and not s.needs_open_run and counted[i] is not null);
+      runs_open := e.run_id is null or is_open[i] or (s.verb = 3 and s.open_run is null and counted[i] is not null);
       if runs_open then
         set_step := counted[i] + 1;
         if s.verb = 1 then
@@ -140,7 +140,7 @@ begin
       end if;
 
     elsif s.verb = 3 then
-      if s.needs_open_run and e.run_id is not null and not is_open[array_position(locked_runs, e.run_id)] then
+      if s.open_run is not null and not coalesce(is_open[array_position(locked_runs, s.open_run)], false) then
         answer := 3;
       else
         update effects f

@@ -14,6 +14,7 @@ from twiceshy_contract.names import (
     LeaseSeconds,
     Occurrence,
     PublicState,
+    Reason,
     RunName,
     ToolName,
     WaitSeconds,
@@ -69,7 +70,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return self.error if isinstance(self.error, ErrorOutcome) else None
 
 
-class Opaque(msgspec.Struct, frozen=True, kw_only=True):
+class Opaque(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is kept of a result that is too large or cannot be written as JSON."""
 
     type: str
@@ -161,14 +162,16 @@ class RenewRequest(_Request, frozen=True, kw_only=True):
 class ResolveRequest(_Request, frozen=True, kw_only=True):
     """A person or a probe settles doubt. `fence` is the one that was looked at.
 
+    An effect that was applied and whose `result` nobody gives (null is a result) is recorded with an opaque one.
+
     `as_of` is the member of that name of the view that was read before the provider was asked: word that nothing
     was applied is then weighed as of that moment. Without it, the word counts as just learned.
     """
 
     as_: Literal["applied", "not_applied", "closed"] = msgspec.field(name="as")
     fence: FenceNumber
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
-    result: object = None
+    reason: Reason
+    result: object = msgspec.UNSET
     as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 import msgspec
 
 _NO_CONTROL = r"^[^\x00-\x1f\x7f]+$(?!\n)"
-_NO_CONTROL_NO_SLASH = r"^[^\x00-\x1f\x7f/]+$(?!\n)"
+_NO_CONTROL_NO_SLASH = r"^(?!\.{1,2}$)[^\x00-\x1f\x7f/]+$(?!\n)"
 
 ToolName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL_NO_SLASH)]
-"""1 to 200 characters without control characters and slashes."""
+"""1 to 200 characters without control characters and slashes; not `.` or `..`, which no path can name."""
 RunName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL_NO_SLASH)]
-"""1 to 200 characters without control characters and slashes."""
+"""1 to 200 characters without control characters and slashes; not `.` or `..`, which no path can name."""
 BusinessKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=_NO_CONTROL)]
 """1 to 255 characters without control characters."""
 CallerStep = (
@@ -18,6 +18,8 @@ CallerStep = (
     | Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL)]
 )
 """The caller's authoritative step; `3` and `"3"` are the same step."""
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
+"""Words of a person: 1 to 2,000 characters, which no database refuses."""
 Worker = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL)]
 Occurrence = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 LeaseSeconds = Annotated[float, msgspec.Meta(ge=1, le=3600)]

@@ -79,8 +79,8 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     "arguments-changed": ProblemKind(
         status=422,
         title="The step or business key was used with other arguments",
-        remedy="Nothing ran. Send the arguments of the first call, or a new step, business key or occurrence; "
-        "if a differing argument is only wording, declare it as content.",
+        remedy="Nothing ran. Send the arguments of the first call, or a new step, business key or occurrence. "
+        "If a differing argument is only wording, declare it as content: runs that use the tool from then on obey it.",
     ),
     "attempts-exhausted": ProblemKind(
         status=409,

@@ -76,7 +76,7 @@ async def cross_the_others(store: Store, number: int) -> int:
         for effect in effects:
             latest = effect.life.attempts[-1]
             planned = in_doubt(effect, effect.intent.began_at)
-            again.append(Replace(seen=effect.version, effect=planned, needs_open_run=True))
+            again.append(Replace(seen=effect.version, effect=planned, open_run=planned.intent.run_id))
             again.append(finish(int.from_bytes(effect.intent.key[6:], "big"), latest.token, latest.fence))
         chance.shuffle(again)
         await store.effects.apply(turn % store.effects.lanes, again)

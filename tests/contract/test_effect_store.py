@@ -200,10 +200,10 @@ async def test_a_replace_that_needs_an_open_run_grants_nothing_in_a_closed_one(s
     began = (await written(store, insert(1, run))).effect
     await store.runs.end(TENANT, run.name, "cancelled")
     planned = in_doubt(began, Instant(1))
-    assert isinstance(await one(store, Replace(seen=1, effect=planned, needs_open_run=True)), RunClosed)
-    assert await found(store, Replace(seen=7, effect=planned, needs_open_run=True)) == began
+    assert isinstance(await one(store, Replace(seen=1, effect=planned, open_run=planned.intent.run_id)), RunClosed)
+    assert await found(store, Replace(seen=7, effect=planned, open_run=planned.intent.run_id)) == began
     fresh = Effect(version=0, intent=intent(2, run), life=Life(state="pending"))
-    assert isinstance(await one(store, Replace(seen=0, effect=fresh, needs_open_run=True)), RunClosed)
+    assert isinstance(await one(store, Replace(seen=0, effect=fresh, open_run=fresh.intent.run_id)), RunClosed)
     await written(store, Replace(seen=1, effect=planned))
     noted = await written(store, Replace(seen=0, effect=fresh))
     assert noted.effect.intent.step == 2

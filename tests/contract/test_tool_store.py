@@ -1,7 +1,7 @@
 """What every store must do with the registry of tools."""
 
 from guard.core.effects import TenantId
-from guard.ports.store import Store
+from guard.ports.store import Pin, Store
 from tests.contract.given import TENANT
 from twiceshy_contract.tools import ArgumentRoles, KeyDeclaration, ToolDeclaration
 
@@ -20,7 +20,7 @@ async def test_a_declaration_is_the_first_version(store: Store) -> None:
     tool = await store.tools.declare(TENANT, "hold", declared)
     assert (tool.tenant, tool.name, tool.version, tool.declaration) == (1, "hold", 1, declared)
     assert len(tool.digest) == 32
-    assert await store.tools.newest(TENANT, ["hold", "nobody"]) == {"hold": tool}
+    assert await store.tools.held(TENANT, ["hold", "nobody"]) == {"hold": tool}
 
 
 async def test_the_same_declaration_again_writes_nothing(store: Store) -> None:
@@ -32,13 +32,26 @@ async def test_another_declaration_is_the_next_version(store: Store) -> None:
     await store.tools.declare(TENANT, "hold", SHORT)
     second = await store.tools.declare(TENANT, "hold", LONG)
     assert (second.version, second.declaration) == (2, LONG)
-    assert await store.tools.newest(TENANT, ["hold"]) == {"hold": second}
+    assert await store.tools.held(TENANT, ["hold"]) == {"hold": second}
 
 
-async def test_code_that_declares_an_earlier_version_writes_nothing(store: Store) -> None:
-    await store.tools.declare(TENANT, "hold", SHORT)
+async def test_code_that_declares_an_earlier_version_lets_it_hold_again(store: Store) -> None:
+    first = await store.tools.declare(TENANT, "hold", SHORT)
     second = await store.tools.declare(TENANT, "hold", LONG)
-    assert await store.tools.declare(TENANT, "hold", SHORT) == second
+    assert await store.tools.declare(TENANT, "hold", SHORT) == first
+    assert await store.tools.held(TENANT, ["hold"]) == {"hold": first}
+    assert await store.tools.declare(TENANT, "hold", LONG) == second
+    assert (first.version, second.version) == (1, 2)
+
+
+async def test_a_run_keeps_to_the_version_that_was_pinned_first(store: Store) -> None:
+    one, other = await store.runs.open(TENANT, ["one", "other"])
+    first = await store.tools.declare(TENANT, "hold", SHORT)
+    second = await store.tools.declare(TENANT, "hold", LONG)
+    assert await store.tools.pin(TENANT, [Pin(run=one.id, tool="hold", version=1)]) == [first]
+    wishes = [Pin(run=one.id, tool="hold", version=2), Pin(run=other.id, tool="hold", version=2)]
+    assert await store.tools.pin(TENANT, wishes) == [first, second]
+    assert await store.tools.pin(TENANT, [Pin(run=one.id, tool="nobody", version=0)]) == [None]
 
 
 async def test_a_person_may_go_back_to_an_earlier_declaration(store: Store) -> None:
@@ -65,4 +78,4 @@ async def test_all_shows_the_newest_version_of_every_tool_by_name(store: Store) 
     await store.tools.declare(TenantId(2), "other", LONG)
     shown = [(tool.name, tool.version) for tool in await store.tools.all(TENANT)]
     assert shown == [("Alpha", 1), ("hold", 2), ("zeta", 1), ("étage", 1)]
-    assert await store.tools.newest(TENANT, []) == {}
+    assert await store.tools.held(TENANT, []) == {}

@@ -67,6 +67,8 @@ def test_depth_64_is_taken(service: ServiceProcess, run: str) -> None:
         ({"reopen": "yes"}, "/reopen"),
         ({"run": "a\u0000b"}, "/run"),
         ({"run": None}, "/run"),
+        ({"run": ".."}, "/run"),
+        ({"tool": "."}, "/tool"),
         ({"step": 1, "business_key": "k"}, "/step"),
     ],
 )
@@ -130,6 +132,36 @@ def test_a_wrong_query_is_named(service: ServiceProcess, query: str, path: str) 
 def test_a_result_that_is_not_tagged_json_is_refused_with_the_place(service: ServiceProcess, run: str) -> None:
     grant = service.begin(run)
     refused_at(service.report("commit", grant, result={"a": {"$odd": 1}}), "/result/a/$odd")
+
+
+@pytest.mark.parametrize("path", ["/v1/runs/%00", "/v1/tools/%00", "/v1/tools/a%0Ab"])
+def test_a_name_that_no_run_or_tool_can_have_is_not_found(service: ServiceProcess, path: str) -> None:
+    assert service.ask("GET", path).code == "not-found"
+
+
+@pytest.mark.parametrize("name", ["tool", "run"])
+def test_a_nul_in_a_query_is_named(service: ServiceProcess, name: str) -> None:
+    refused_at(service.ask("GET", f"/v1/effects?{name}=%00"), f"/{name}")
+
+
+def test_a_nul_in_a_reason_is_named(service: ServiceProcess) -> None:
+    word = {"as": "closed", "fence": 1, "reason": "a\u0000b"}
+    refused_at(service.ask("POST", f"/v1/effects/{'0' * 64}/resolve", word), "/reason")
+
+
+@pytest.mark.parametrize("header", ["b\xc3\xbck", '"abc', '"x"; p=1', '""', '"a" "b"'])
+def test_an_idempotency_key_that_is_not_one_string_is_refused(service: ServiceProcess, header: str) -> None:
+    body = {"tool": "pay", "arguments": {}, "attempt": str(uuid4())}
+    refused_at(service.ask("POST", "/v1/effects", body, Idempotency_Key=header), "/business_key")
+
+
+def test_an_unknown_field_in_an_error_is_named(service: ServiceProcess, run: str) -> None:
+    error = {"type": "E", "message": "m", "more": 1}
+    refused_at(service.report("fail", service.begin(run), kind="unknown", error=error), "/error/more")
+
+
+def test_a_wrong_method_says_which_are_right(service: ServiceProcess) -> None:
+    assert "POST" in service.ask("DELETE", "/v1/effects").headers["allow"]
 
 
 def test_a_problem_type_leads_to_its_explanation(service: ServiceProcess) -> None:

@@ -120,6 +120,26 @@ def test_not_applied_is_not_believed_before_the_settle_time(service: ServiceProc
     assert state(service, grant)["state"] == "in_doubt"
 
 
+def test_a_moment_in_the_future_does_not_switch_the_settle_time_off(service: ServiceProcess, run: str) -> None:
+    grant = in_doubt(service, run)
+    word = {"as": "not_applied", "fence": 1, "reason": "r", "as_of": "2099-01-01T00:00:00Z"}
+    assert service.ask("POST", f"/v1/effects/{grant.body['key']}/resolve", word).code == "not-possible"
+
+
+def test_applied_without_a_result_is_recorded_as_one_that_nobody_gave(service: ServiceProcess, run: str) -> None:
+    grant = in_doubt(service, run)
+    service.ask("POST", f"/v1/effects/{grant.body['key']}/resolve", {"as": "applied", "fence": 1, "reason": "seen"})
+    opaque = service.begin(run).body["outcome"]["result"]["$opaque"]
+    assert opaque["reason"] == "it was settled as applied and nobody gave its result"
+
+
+def test_a_result_of_null_is_a_result(service: ServiceProcess, run: str) -> None:
+    grant = in_doubt(service, run)
+    word = {"as": "applied", "fence": 1, "reason": "seen", "result": None}
+    service.ask("POST", f"/v1/effects/{grant.body['key']}/resolve", word)
+    assert service.begin(run).body["outcome"] == {"result": None}
+
+
 def test_a_resolution_for_another_fence_is_refused(service: ServiceProcess, run: str) -> None:
     grant = in_doubt(service, run)
     word = {"as": "applied", "fence": 9, "reason": "r"}
@@ -132,6 +152,9 @@ def test_closed_doubt_stays_in_doubt_and_still_heals(service: ServiceProcess, ru
     word = {"as": "closed", "fence": 1, "reason": "nobody will ever know"}
     assert service.ask("POST", f"/v1/effects/{grant.body['key']}/resolve", word).body["state"] == "in_doubt"
     assert state(service, grant)["closed"] is True
+    queue = service.ask("GET", f"/v1/effects?run={run}&state=in_doubt").body["items"]
+    everything = service.ask("GET", f"/v1/effects?run={run}&state=in_doubt&closed=true").body["items"]
+    assert (len(queue), len(everything)) == (0, 1)
     assert service.begin(run).code == "outcome-in-doubt"
     assert service.report("commit", grant, result=1).body["state"] == "succeeded"
 
@@ -150,11 +173,36 @@ def test_a_second_success_is_refused_and_kept_as_evidence(service: ServiceProces
     assert [(proof["kind"], proof["body"]) for proof in evidence] == [("success", {"result": "B"})]
 
 
+def test_a_commit_repeated_with_another_result_contradicts_itself(service: ServiceProcess, run: str) -> None:
+    grant = service.begin(run)
+    service.report("commit", grant, result={"a": 1.0})
+    assert service.report("commit", grant, result={"a": 1}).status == 200
+    other = service.report("commit", grant, result={"a": 2})
+    assert (other.status, other.code) == (409, "superseded")
+    shown = state(service, grant)
+    assert shown["outcome"] == {"result": {"a": 1.0}}
+    evidence = shown["evidence"]
+    assert isinstance(evidence, list)
+    assert [proof["body"] for proof in evidence] == [{"result": {"a": 2}}]
+
+
 def test_renew_moves_the_deadline(service: ServiceProcess, run: str) -> None:
     grant = service.begin(run, lease_seconds=2)
     renewed = service.report("renew", grant, lease_seconds=60)
     assert (renewed.status, renewed.body["state"]) == (200, "executing")
     assert 59 < renewed.body["lease_seconds_left"] <= 60
+
+
+def test_releases_by_strangers_do_not_grow_an_effect_without_end(service: ServiceProcess, run: str) -> None:
+    grant = service.begin(run)
+    body = {"tool": "pay", "arguments": {"to": "bob"}, "run": run}
+    for _ in range(70):
+        released = service.ask("POST", "/v1/effects/release", body | {"attempt": str(uuid4())})
+        assert released.body["state"] == "executing"
+    attempts = state(service, grant)["attempts"]
+    assert isinstance(attempts, list)
+    assert len(attempts) == 65
+    assert service.report("commit", grant, result=1).status == 200
 
 
 def test_a_released_begin_frees_the_lease_and_its_token_never_gets_one_again(service: ServiceProcess, run: str) -> None:

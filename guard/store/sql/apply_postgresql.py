@@ -33,14 +33,14 @@ def _step_row(place: int, step: Step) -> tuple[Any, ...]:
     match step:
         case Insert(intent=intent):
             effect = (*intent_row(intent, 0), *_NO_LIFE)
-            return (place, _INSERT, intent.key, step.token, None, step.lease, None, 0, True, effect, None)
+            return (place, _INSERT, intent.key, step.token, None, step.lease, None, 0, None, effect, None)
         case Finish():
             return (place, _FINISH, step.key, step.token, step.fence, None, step.outcome, None, None, None, None)
         case Replace(effect=effect):
             evidence = [(proof.at, proof.token, proof.kind, proof.body) for proof in step.evidence]
             row = (*row_of(effect), earlier_of(effect.life))
             key = effect.intent.key
-            return (place, _REPLACE, key, None, None, None, None, step.seen, step.needs_open_run, row, evidence)
+            return (place, _REPLACE, key, None, None, None, None, step.seen, step.open_run, row, evidence)
         case Look():
             return (place, _LOOK, step.key, None, None, None, None, None, None, None, None)
         case _:

@@ -60,7 +60,7 @@ class _Batch:
     def _create(self, step: Insert | Replace) -> StepResult:
         intent = step.intent if isinstance(step, Insert) else step.effect.intent
         run = intent.run_id
-        must_be_open = isinstance(step, Insert) or step.needs_open_run
+        must_be_open = isinstance(step, Insert) or step.open_run is not None
         if run is not None and (run not in self._open or (must_be_open and not self._open[run])):
             stands = self._stands(intent.key)
             return RunClosed(at=self._at) if stands is None else Found(effect=stands, at=self._at)
@@ -84,7 +84,7 @@ class _Batch:
 
     def _change(self, step: Replace) -> StepResult:
         intent = step.effect.intent
-        if step.needs_open_run and intent.run_id is not None and not self._open.get(intent.run_id, False):
+        if step.open_run is not None and not self._open.get(step.open_run, False):
             stands = self._stands(intent.key)
             is_as_seen = stands is None or stands.version == step.seen
             return RunClosed(at=self._at) if is_as_seen else Found(effect=stands, at=self._at)

@@ -86,6 +86,8 @@ def _chosen(tenant: TenantId, chosen: EffectFilter) -> sa.Select[Any]:
     statement = sa.select(effects).where(effects.c.tenant == tenant)
     if chosen.state is not None:
         statement = statement.where(effects.c.state == _literal(STATE_CODES[chosen.state]))
+    if chosen.state == "in_doubt" and not chosen.closed:
+        statement = statement.where(effects.c.closed.is_(sa.false()))
     if chosen.tool is not None:
         statement = statement.where(effects.c.tool == chosen.tool)
     if chosen.run is not None:

@@ -43,7 +43,7 @@ def _run_of(step: Step) -> RunId | None:
     match step:
         case Insert():
             return step.intent.run_id
-        case Replace() if step.needs_open_run or not step.seen:
-            return step.effect.intent.run_id
+        case Replace():
+            return step.open_run if step.seen else step.effect.intent.run_id
         case _:
             return None

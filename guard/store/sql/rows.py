@@ -99,7 +99,7 @@ def run_of(row: Row) -> Run:
 
 def tool_of(row: Row) -> Tool:
     """Return the tool of a row of `tools`."""
-    tenant, name, version, digest, declared_at, declaration = row
+    tenant, name, version, digest, declared_at, _, declaration = row
     return Tool(
         tenant=TenantId(tenant),
         name=name,

@@ -144,5 +144,14 @@ tools: Final = sa.Table(
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
     _column("digest", sa.LargeBinary),
     _column("declared_at", sa.BigInteger),
+    _column("held_since", sa.BigInteger),
     _column("declaration", sa.LargeBinary),
+)
+
+run_tools: Final = sa.Table(
+    "run_tools",
+    metadata,
+    sa.Column("run_id", _uuid, primary_key=True),
+    sa.Column("tool", sa.Text, primary_key=True),
+    _column("version", sa.Integer),
 )

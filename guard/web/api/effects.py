@@ -23,7 +23,7 @@ from twiceshy_contract.effects import (
     ReplayAnswer,
     ResolveRequest,
 )
-from twiceshy_contract.names import PublicState
+from twiceshy_contract.names import PublicState, RunName, ToolName
 from twiceshy_contract.refusals import Refusal
 
 
@@ -159,11 +159,12 @@ async def show(request: ApiRequest, key: str) -> Response[bytes]:
 
 
 class EffectQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The query of the listing."""
+    """The query of the listing. Doubt that was closed is out of the queue: `state=in_doubt` shows it with `closed`."""
 
     state: PublicState | None = None
-    tool: str | None = None
-    run: str | None = None
+    tool: ToolName | None = None
+    run: RunName | None = None
+    closed: bool = False
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 50
     after: str | None = None
 
@@ -180,7 +181,9 @@ class EffectQuery(msgspec.Struct, frozen=True, kw_only=True):
 async def listing(request: ApiRequest) -> Response[bytes]:
     """List effects."""
     asked = query(request, EffectQuery)
-    chosen = EffectFilter(state=asked.state, tool=asked.tool, run=asked.run, limit=asked.limit, after=asked.after)
+    chosen = EffectFilter(
+        state=asked.state, tool=asked.tool, run=asked.run, limit=asked.limit, after=asked.after, closed=asked.closed
+    )
     try:
         effects, cursor = await use_cases(request).effects(DEFAULT_TENANT, chosen)
     except ValueError as error:

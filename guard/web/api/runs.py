@@ -8,7 +8,7 @@ from litestar import Response, get, post
 from guard.web import answers, problems
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
-from guard.web.requests import DEFAULT_TENANT, message, query, use_cases
+from guard.web.requests import DEFAULT_TENANT, message, path_name, query, use_cases
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.runs import FinishRunRequest, OpenRunRequest, RunPage, RunState, RunView
 
@@ -35,7 +35,7 @@ async def open_run(request: ApiRequest) -> Response[bytes]:
 )
 async def show(request: ApiRequest, run: str) -> Response[bytes]:
     """Read one run."""
-    found = await use_cases(request).runs.get(DEFAULT_TENANT, run)
+    found = await use_cases(request).runs.get(DEFAULT_TENANT, path_name(run))
     if found is None:
         return problems.answer("not-found", f"There is no run {run!r}.")
     return answers.json_answer(answers.run_view(found))
@@ -53,7 +53,7 @@ async def show(request: ApiRequest, run: str) -> Response[bytes]:
 async def finish(request: ApiRequest, run: str) -> Response[bytes]:
     """End a run. Ending it again in the same way is the same; in another way it is refused."""
     asked = await message(request, FinishRunRequest, default=b"{}")
-    ended = await use_cases(request).runs.end(DEFAULT_TENANT, run, asked.as_)
+    ended = await use_cases(request).runs.end(DEFAULT_TENANT, path_name(run), asked.as_)
     if ended is None:
         return problems.answer("not-found", f"There is no run {run!r}.")
     if ended.state != asked.as_:

@@ -6,7 +6,7 @@ from litestar import Response, get, put
 from guard.web import answers, problems
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
-from guard.web.requests import DEFAULT_TENANT, message, use_cases
+from guard.web.requests import DEFAULT_TENANT, message, path_name, use_cases
 from twiceshy_contract.names import ToolName
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.tools import ToolDeclaration, ToolList, ToolView
@@ -38,7 +38,7 @@ async def declare(request: ApiRequest, name: str) -> Response[bytes]:
 )
 async def show(request: ApiRequest, name: str) -> Response[bytes]:
     """Read one tool."""
-    tool = await use_cases(request).registry.get(DEFAULT_TENANT, name)
+    tool = await use_cases(request).registry.get(DEFAULT_TENANT, path_name(name))
     if tool is None:
         return problems.answer("not-found", f"Nobody declared a tool {name!r}; its calls obey the defaults.")
     return answers.json_answer(answers.tool_view(tool))

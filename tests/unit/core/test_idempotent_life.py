@@ -1,8 +1,14 @@
 """Rows for tools whose repetition is harmless, and for words that come late."""
 
+from uuid import UUID
+
+from guard.core.effects import AttemptToken, Fence
+from guard.core.lifecycle import decide
+from guard.core.situation import Event
 from tests.unit.core.lives import (
     IDEMPOTENT,
     PENDING,
+    SIDE_EFFECT,
     STRANGER,
     SUCCEEDED,
     A,
@@ -56,3 +62,24 @@ def test_word_that_a_success_was_not_applied_contradicts_and_alerts() -> None:
     assert outcome(decision) == ("succeeded", "contradicted")
     assert decision.alert
     assert decision.life == SUCCEEDED
+
+
+def test_a_lapsed_attempt_is_doubt_once_the_class_was_raised() -> None:
+    lapsed = life("pending", SILENT)
+    assert outcome(asked(lapsed, "begin", B, now=40, rules=IDEMPOTENT)) == ("executing", "granted")
+    assert outcome(asked(lapsed, "begin", B, now=40)) == ("in_doubt", "in_doubt")
+
+
+def test_a_moment_in_the_future_counts_as_now() -> None:
+    doubtful = life("in_doubt", attempt(A, 1, 30, "unknown", 20))
+    future = Event(name="found_not_applied", fence=Fence(1), asked_at=at(10_000))
+    assert decide(doubtful, future, SIDE_EFFECT, at(29)).verdict == "unsettled"
+    assert decide(doubtful, future, SIDE_EFFECT, at(30)).verdict == "done"
+
+
+def test_of_tokens_that_never_held_a_lease_the_last_64_are_remembered() -> None:
+    remembered = life("executing", attempt(A, 1, 30))
+    for number in range(100, 170):
+        remembered = asked(remembered, "release", AttemptToken(UUID(int=number)), now=10).life
+    assert [a.token.int for a in remembered.attempts] == [*range(169, 105, -1), 0xA]
+    assert remembered.latest == attempt(A, 1, 30)
