@@ -8,6 +8,7 @@ from typing import Any
 
 from twiceshy._encode import encode
 from twiceshy._restore import Misfit, restore
+from twiceshy._said import said
 from twiceshy.exceptions import SetupError, ToolArgumentError
 from twiceshy_contract.refusals import Refusal
 
@@ -48,7 +49,7 @@ class Signature:
             except Refusal as refusal:
                 raise self._refused(refusal.under(name), value) from refusal
             except Exception as error:
-                raise self._refused(Refusal(f"{type(error).__name__}: {error}", (name,)), value) from error
+                raise self._refused(Refusal(said(error), (name,)), value) from error
         return written
 
     def recorded(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
@@ -103,14 +104,3 @@ class Signature:
             f"{refusal.reason}. Nothing began; correct the call.",
             path=refusal.path,
         )
-
-
-def marks_sending(function: Callable[..., Any]) -> bool:
-    """Tell whether a tool marks what it sends, by `current_effect()` and `.sending()` in its own code.
-
-    It must be known before the mark is reached: an exception before it means that nothing was sent.
-    """
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        return False
-    return {"current_effect", "sending"} <= {*code.co_names, *code.co_freevars}

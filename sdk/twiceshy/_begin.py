@@ -13,10 +13,12 @@ import msgspec
 from twiceshy._answers import Begun, DeclaredTool, Execute, Replay
 from twiceshy._ask import Answered, Unanswered, ask
 from twiceshy._calls import ToolCall, request
+from twiceshy._doubt import in_doubt
 from twiceshy._effect import CurrentEffect
 from twiceshy._environment import Environment
 from twiceshy._lease import Lease
-from twiceshy._options import STRICTNESS, OnDoubt
+from twiceshy._options import STRICTNESS
+from twiceshy._said import ended
 from twiceshy._steps import Flow, send, sleep
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import (
@@ -26,11 +28,9 @@ from twiceshy.exceptions import (
     GuardUnavailable,
     InProgress,
     KeyUsedByAnotherTool,
-    OutcomeInDoubt,
     RequestRefused,
     RetryLater,
     RunFinished,
-    RunSuspended,
 )
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.names import EffectClass
@@ -95,6 +95,7 @@ def begin(environment: Environment, call: ToolCall) -> Flow[Granted | Replay]:
         if isinstance(answer, Problem):
             asked = yield from _next_begin(environment, call, asked, answer, wait_until)
             continue
+        environment.inner_doubts.pop(answer.value.key, None)
         if isinstance(answer.value, Replay):
             return answer.value
         lease = Lease.granted(answer.sent_at, answer.value.lease_seconds_left)
@@ -110,19 +111,6 @@ def release(asked: BeginRequest) -> Flow[None]:
     """Tell the service that the tool never started; the answer does not matter."""
     body = msgspec.json.encode(asked)
     yield from send(Request(method="POST", path="/v1/effects/release", body=body, timeout_seconds=_RELEASE_SECONDS))
-
-
-def in_doubt(reference: EffectRef, message: str, on_doubt: OnDoubt) -> RunSuspended | OutcomeInDoubt:
-    """Return the error that says so, with a note of the ways out."""
-    kind = RunSuspended if on_doubt == "suspend" else OutcomeInDoubt
-    error = kind(message, effect=reference)
-    error.add_note(
-        "Ways out: look at the provider whether it happened, then say so with\n"
-        f"  twiceshy effects resolve {reference.key} --as applied --reason '...'\n"
-        f"  twiceshy effects resolve {reference.key} --as not_applied --reason '...'\n"
-        "and call again. `twiceshy effects show` has all that is known of it."
-    )
-    return error
 
 
 def _ask_or_release(environment: Environment, call: ToolCall, asked: BeginRequest) -> Flow[Answered[Begun] | Problem]:
@@ -166,7 +154,7 @@ def _next_begin(
             yield from sleep(_SHORTEST_PAUSE)
             return call.begin(uuid4(), environment.worker)
         case _:
-            _raise(problem, reference, call)
+            _raise(environment, problem, reference, call)
 
 
 def _pause_between_waits(
@@ -178,12 +166,13 @@ def _pause_between_waits(
         yield from sleep(min(max(pause, _SHORTEST_PAUSE), left))
 
 
-def _raise(problem: Problem, reference: EffectRef, call: ToolCall) -> NoReturn:
+def _raise(environment: Environment, problem: Problem, reference: EffectRef, call: ToolCall) -> NoReturn:
     """Raise what a problem means. Its detail says what happened and what to do next."""
     text = _text(problem, reference)
     match problem.code:
         case "outcome-in-doubt":
-            raise in_doubt(reference, text, call.spec.rules.on_doubt)
+            began_in = None if reference.key is None else environment.inner_doubts.get(reference.key)
+            raise in_doubt(reference, text, call.spec.rules.on_doubt, began_in=began_in)
         case "attempts-exhausted":
             text = f"{text} Here that is {reference.tool}.with_key(reopen=True)(...)."
             raise AttemptsExhausted(text, effect=reference)
@@ -215,7 +204,7 @@ def _refused(problem: Problem, reference: EffectRef) -> RequestRefused:
 def _text(problem: Problem, reference: EffectRef) -> str:
     said = problem.detail or problem.title
     key = f" The effect is {reference.key}." if reference.key else ""
-    return f"{reference.tool} did not run: {said}{'' if said.endswith(('.', '!', '?')) else '.'}{key}"
+    return f"{reference.tool} did not run: {ended(said)}{key}"
 
 
 def _unavailable(environment: Environment, reference: EffectRef, reason: str) -> GuardUnavailable:

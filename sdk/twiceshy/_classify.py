@@ -9,7 +9,6 @@ from typing import Final, Literal
 from twiceshy._effect import SendingState
 from twiceshy._options import ToolSpec, Verdict
 from twiceshy.exceptions import NotApplied, Rejected
-from twiceshy_contract.names import EffectClass
 
 Judgement = Literal["not_applied", "rejected", "unknown", "succeeded"]
 
@@ -20,16 +19,22 @@ _LONGEST_CHAIN: Final = 10
 _log = logging.getLogger("twiceshy")
 
 
-def judge(error: BaseException, spec: ToolSpec, sending: SendingState, effect_class: EffectClass) -> Judgement:
-    """Say what became of an effect whose tool raised."""
+def judge(error: BaseException, spec: ToolSpec, sending: SendingState) -> Judgement:
+    """Say what became of an effect whose tool raised. What an unknown one means, its class says, at the service."""
+    try:
+        return _judged(error, spec, sending)
+    except Exception:  # noqa: BLE001 - an exception's attributes are the tool's own code
+        _log.exception("What %s raised cannot be read; the outcome counts as unknown.", spec.name)
+        return "unknown"
+
+
+def _judged(error: BaseException, spec: ToolSpec, sending: SendingState) -> Judgement:
     verdict = _hooked(error, spec) or _told(error) or _marked(spec, sending)
     if verdict is not None:
         return verdict
-    if not isinstance(error, Exception):
+    if not isinstance(error, Exception) or not spec.rules.one_request:
         return "unknown"
-    if spec.rules.one_request:
-        return _of_one_request(error) or _by_default(effect_class)
-    return _by_default(effect_class)
+    return _of_one_request(error) or "unknown"
 
 
 def _hooked(error: BaseException, spec: ToolSpec) -> Verdict | None:
@@ -60,10 +65,6 @@ def _marked(spec: ToolSpec, sending: SendingState) -> Judgement | None:
             return "unknown"
         case "not_yet":
             return "not_applied" if spec.marks_sending else None
-
-
-def _by_default(effect_class: EffectClass) -> Verdict:
-    return "unknown" if effect_class == "side_effect" else "not_applied"
 
 
 def _of_one_request(error: BaseException) -> Verdict | None:

@@ -180,7 +180,15 @@ async def _seen_through(work: Awaitable[Returned | Raised]) -> Returned | Raised
         return task.result()
     if not task.done():
         task.cancel()
+    elif not task.cancelled():
+        _keep_visible(task.result(), cancelled)
     raise cancelled
+
+
+def _keep_visible(outcome: Returned | Raised, cancelled: asyncio.CancelledError) -> None:
+    """Chain what the tool raised to the cancellation that comes before it."""
+    if isinstance(outcome, Raised) and outcome.error is not cancelled and cancelled.__context__ is None:
+        cancelled.__context__ = outcome.error
 
 
 def _outcome(value: Returned | Raised) -> Returned | Raised:

@@ -29,6 +29,8 @@ class CurrentEffect:
         self.lease = lease
         self.sending_state: SendingState = "not_yet"
         self.why_lost: str | None = None
+        self.is_reported = False
+        self.inner_doubt: EffectRef | None = None
         self._clock = clock
         self._lock = threading.Lock()
         self._interrupt: Callable[[], None] | None = None
@@ -46,9 +48,16 @@ class CurrentEffect:
     def sending(self) -> "Sending":
         """Mark the irreversible part: `with effect.sending(): ...`, or `async with`.
 
-        An exception before it means not applied, within it unknown, after it succeeded without a kept result. Put
-        all that is irreversible into one such block, and write it in the tool's own function: there it is seen
-        before the tool runs, so that an exception on the way to it is understood.
+        An exception within it means unknown, after it succeeded without a kept result. Put all that is irreversible
+        into one such block. An exception before it means not applied only where the tool's own source proves that
+        every call comes by the block; else it means unknown. It proves that where all of this holds:
+
+        - the block stands in the tool's own function, reached through its body, other `with` blocks and bodies of
+          `try` alone: not under `if`, a loop, `match`, `except`, `else`, `finally`, nor in an inner function;
+        - it is `with current_effect().sending():`, or `with effect.sending():` where `effect` is a local name that
+          is assigned once, by `effect = current_effect()`;
+        - `current_effect` is the module's global name for it, as imported from twiceshy;
+        - the source can be read, and no other decorator stands between the function and `@guard.tool`.
         """
         return Sending(self)
 
@@ -118,6 +127,11 @@ def current_effect() -> CurrentEffect:
     if effect is None:
         raise NoEffect
     return effect
+
+
+def surrounding_effect() -> CurrentEffect | None:
+    """Return the effect whose tool runs here, if any."""
+    return _current.get()
 
 
 _current: ContextVar[CurrentEffect | None] = ContextVar("twiceshy_effect", default=None)

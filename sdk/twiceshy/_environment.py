@@ -10,6 +10,7 @@ from twiceshy._heartbeat import Heartbeat
 from twiceshy._lease import Clock, clock
 from twiceshy._options import Limits
 from twiceshy._transports.base import Transport
+from twiceshy.exceptions import EffectRef
 from twiceshy_contract.names import EffectClass
 
 _random: Final = secrets.SystemRandom()
@@ -17,7 +18,10 @@ _HOST: Final = socket.gethostname()[:150]
 
 
 class Environment:
-    """The surroundings of every flow of one guard. `classes` holds each declared tool's class."""
+    """The surroundings of every flow of one guard.
+
+    `classes` holds each declared tool's class, `inner_doubts` in which inner effect the doubt of an effect began.
+    """
 
     def __init__(
         self,
@@ -36,6 +40,7 @@ class Environment:
         self.heartbeat = Heartbeat(transport, clock)
         self.classes: dict[str, EffectClass] = {}
         self.checked: set[str] = set()
+        self.inner_doubts: dict[str, EffectRef] = {}
 
     @property
     def worker(self) -> str:

@@ -118,6 +118,8 @@ class Heartbeat:
         if isinstance(answer, Effect) and answer.lease_seconds_left is not None:
             effect.lease = lease.renewed(sent_at, answer.lease_seconds_left)
             self._set_due(effect, effect.lease.renew_at)
+        elif isinstance(answer, Problem) and answer.code in _LOST and effect.is_reported:
+            self.forget(effect)  # the outcome is on its way, or there: its own answer says what became of it
         elif isinstance(answer, Problem) and answer.code in _LOST:
             self._lose(effect, f"the service says {answer.code}: {answer.detail}")
         else:

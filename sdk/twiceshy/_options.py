@@ -5,7 +5,8 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import msgspec
 
-from twiceshy._arguments import Signature, marks_sending
+from twiceshy._arguments import Signature
+from twiceshy._marks import marks_sending
 from twiceshy.exceptions import SetupError
 from twiceshy_contract.names import EffectClass, KeyRule, ToolName
 from twiceshy_contract.tools import ArgumentRoles, KeyDeclaration, NormaliserName, ToolDeclaration
@@ -64,7 +65,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as its code declares it. `marks_sending` says that its code uses `current_effect().sending()`."""
+    """A tool as its code declares it. `marks_sending` says that its source surely marks what it sends."""
 
     name: str
     rules: ToolRules

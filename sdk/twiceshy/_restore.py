@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from twiceshy._said import ended
 from twiceshy.exceptions import EffectRef, ResultNotKept
 from twiceshy_contract.effects import Opaque
 
@@ -54,17 +55,22 @@ def restore(value: object, annotation: object) -> object:
         ) from error
 
 
+def is_opaque(result: object) -> bool:
+    """Tell whether the record holds only what is left of a result that was not kept."""
+    return isinstance(result, dict) and set(result) == {OPAQUE}
+
+
 def refuse_opaque(result: object, effect: EffectRef) -> None:
     """Raise ResultNotKept where the record holds only a result's digest."""
-    if not (isinstance(result, dict) and set(result) == {OPAQUE}):
+    if not isinstance(result, dict) or not is_opaque(result):
         return
     try:
         kept = msgspec.convert(result[OPAQUE], Opaque)
     except msgspec.ValidationError:
         kept = Opaque(type="unknown type", size=None, sha256=None, reason="the record does not say why")
     raise ResultNotKept(
-        f"{effect.tool} happened before, but its result ({kept.type}) was not kept: {kept.reason}. Look it up at "
-        f"the provider; the effect is {effect.key}.",
+        f"{effect.tool} happened before, but its result ({kept.type}) was not kept: {ended(kept.reason)} Look it up "
+        f"at the provider; the effect is {effect.key}.",
         effect=effect,
     )
 

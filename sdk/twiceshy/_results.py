@@ -7,20 +7,18 @@ from typing import Any
 import msgspec
 
 from twiceshy._answers import Replay
-from twiceshy._encode import encode, encode_result
+from twiceshy._encode import encode_result
 from twiceshy._options import ToolSpec
-from twiceshy._restore import OPAQUE, Misfit, refuse_opaque, restore, untag
+from twiceshy._restore import OPAQUE, Misfit, is_opaque, refuse_opaque, restore, untag
+from twiceshy._said import clean, ended, kind_of, said
 from twiceshy.exceptions import EffectRef, RecordMismatch, Rejected
 from twiceshy_contract.canonical import MAX_BYTES
 from twiceshy_contract.effects import (
     CommitRequest,
     Opaque,
-    ReportedError,
 )
 from twiceshy_contract.refusals import Refusal
 
-_LONGEST_MESSAGE = 10_000
-_LARGEST_DATA = 2**19
 _log = logging.getLogger("twiceshy")
 
 
@@ -31,7 +29,7 @@ def commit_body(value: object, effect: EffectRef) -> bytes:
     except Refusal as refusal:
         return opaque_body(value, effect, f"it cannot be written as JSON: {refusal}")
     except Exception as error:  # noqa: BLE001 - a property or model_dump of the tool's own may raise anything
-        return opaque_body(value, effect, f"it cannot be written as JSON: {type(error).__name__}: {error}")
+        return opaque_body(value, effect, f"it cannot be written as JSON: {said(error)}")
     if len(body) > MAX_BYTES:
         return opaque_body(value, effect, f"it is larger than {MAX_BYTES} bytes", body)
     return body
@@ -40,23 +38,17 @@ def commit_body(value: object, effect: EffectRef) -> bytes:
 def opaque_body(value: object, effect: EffectRef, reason: str, kept: bytes | None = None) -> bytes:
     """Write the commit of a result of which only a digest is kept."""
     _log.warning(
-        "The result of %s (effect %s) is not kept: %s. A replay will raise ResultNotKept.",
-        effect.tool, effect.key, reason,
+        "The result of %s (effect %s) is not kept: %s A replay raises ResultNotKept, unless the tool is annotated "
+        "to return None.",
+        effect.tool, effect.key, ended(reason),
     )  # fmt: skip
     opaque = Opaque(
-        type=f"{type(value).__module__}.{type(value).__qualname__}",
+        type=clean(f"{type(value).__module__}.{kind_of(value)}"),
         size=None if kept is None else len(kept),
         sha256=None if kept is None else hashlib.sha256(kept).hexdigest(),
-        reason=_clean(reason),
+        reason=clean(reason),
     )
     return _body({OPAQUE: msgspec.to_builtins(opaque)}, effect)
-
-
-def error_outcome(error: BaseException) -> ReportedError:
-    """Write an exception down: its type's name, its message, and a rejection's data."""
-    name = error.type if isinstance(error, Rejected) else type(error).__qualname__
-    data = _data(error.data) if isinstance(error, Rejected) else None
-    return ReportedError(type=name[:200] or "Error", message=_clean(str(error)), data=data)
 
 
 def replayed(answer: Replay, spec: ToolSpec) -> Any:
@@ -70,8 +62,16 @@ def replayed(answer: Replay, spec: ToolSpec) -> Any:
     error = answer.outcome.failure
     if error is not None:
         raise Rejected(error.message, data=untag(error.data), type=error.type)
-    refuse_opaque(answer.outcome.result, reference)
-    return _restored(answer.outcome.result, spec, reference)
+    result = answer.outcome.result
+    if is_opaque(result) and returns_nothing(spec):
+        return None
+    refuse_opaque(result, reference)
+    return _restored(result, spec, reference)
+
+
+def returns_nothing(spec: ToolSpec) -> bool:
+    """Tell whether the tool is annotated to return None, so that no result of it can be missed."""
+    return spec.signature.returns is type(None)
 
 
 def warn_of_change(value: object, body: bytes, spec: ToolSpec) -> None:
@@ -109,19 +109,3 @@ def _body(result: object, effect: EffectRef) -> bytes:
     if effect.attempt is None or effect.fence is None:
         raise TypeError("a commit needs an attempt and a fence")
     return msgspec.json.encode(CommitRequest(attempt=effect.attempt, fence=effect.fence, result=result))
-
-
-def _data(data: object) -> object:
-    try:
-        written = encode(data, depth=3)
-    except Refusal as refusal:
-        _log.warning("The data of a rejection is not kept: %s", refusal)
-        return None
-    if len(msgspec.json.encode(written)) > _LARGEST_DATA:
-        _log.warning("The data of a rejection is not kept: it is larger than %d bytes", _LARGEST_DATA)
-        return None
-    return written
-
-
-def _clean(text: str) -> str:
-    return text[:_LONGEST_MESSAGE].encode("utf-8", "replace").decode()

@@ -34,10 +34,18 @@ A class's docstring is its default message.
 """
 
 import inspect
+import logging
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 import msgspec
+
+from twiceshy._said import kind_of
+from twiceshy._seconds import seconds_of
+
+_log: Final = logging.getLogger("twiceshy")
 
 
 class EffectRef(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,15 +225,22 @@ class ReportedOutcome(_Portable, Exception):
 
 
 class NotApplied(ReportedOutcome):
-    """Nothing was applied; the effect may be tried again, after `retry_after` seconds where given."""
+    """Nothing was applied; the effect may be tried again, after `retry_after` where given.
 
-    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+    That is a number of seconds or a timedelta; the attribute holds seconds. What is neither is ignored with a
+    warning, so that the outcome is still told.
+    """
+
+    def __init__(self, message: str = "", *, retry_after: float | timedelta | None = None) -> None:
         super().__init__(message or "nothing was applied")
-        self.retry_after = retry_after
+        self.retry_after: float | None = seconds_of(retry_after)
 
 
 class Rejected(ReportedOutcome):
-    """The other side refused for good. Replays raise it again, with the recorded `type` and `data`."""
+    """The other side refused for good. Replays raise it again, with the recorded `type` and `data`.
+
+    A `type` that is no text is ignored with a warning, so that the outcome is still told.
+    """
 
     def __init__(
         self,
@@ -236,7 +251,10 @@ class Rejected(ReportedOutcome):
     ) -> None:
         super().__init__(message or "the effect was rejected")
         self.data = data
-        self.type = type or "Rejected"
+        if type is not None and not isinstance(type, str):
+            _log.warning("The type of a rejection is ignored: it is a %s and must be a text.", kind_of(type))
+            type = None  # noqa: A001 - the wire's word
+        self.type: str = type or "Rejected"
 
 
 class RunSuspended(_Portable):

@@ -26,6 +26,11 @@ _MEANINGS: Final[dict[Resolution, str]] = {
     "closed": "nobody will find out; it stays in doubt and leaves the queue",
 }
 
+_RESULT_HELP: Final = (
+    "What the tool would have returned, as JSON in tagged form, such as '{\"id\": 7}' or null; with --as applied. "
+    "Without it the calls that follow raise ResultNotKept, unless the tool is annotated to return None."
+)
+
 
 def _of_service(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name the service."""
@@ -76,7 +81,7 @@ def show(*, key: str, as_json: bool, url: str, token: str | None) -> None:
 @click.argument("key")
 @click.option("--as", "as_", type=click.Choice(get_args(Resolution)), required=True, help="What is known now.")
 @click.option("--reason", required=True, help="How it is known; kept with the effect.")
-@click.option("--result", help="The result to keep, as JSON in tagged form; with --as applied.")
+@click.option("--result", metavar="JSON", help=_RESULT_HELP)
 @click.option("--fence", type=click.IntRange(0), help="The fence that was looked at; else the present one.")
 @click.option(
     "--as-of",
@@ -88,13 +93,17 @@ def show(*, key: str, as_json: bool, url: str, token: str | None) -> None:
 def resolve(*, key: str, as_: Resolution, reason: str, url: str, token: str | None, **options: Any) -> None:
     """Say what became of the effect KEY, which nobody knows.
 
+    \b
+    twiceshy effects resolve KEY --as applied --result '<JSON>' --reason '...'
+    twiceshy effects resolve KEY --as not_applied --reason '...'
+
     It is shown first, and on a terminal a question is asked, unless --fence names what was looked at.
-    """
+    """  # noqa: D301 - click reads the control character
     result: str | None = options["result"]
     fence: int | None = options["fence"]
     if result is not None and as_ != "applied":
         raise click.UsageError("--result goes with --as applied only.")
-    value = None if result is None else _parsed(result)
+    value = msgspec.UNSET if result is None else _parsed(result)
     as_of = None if options["as_of"] is None else _moment(options["as_of"])
     service = Service(url, token)
     if fence is None:

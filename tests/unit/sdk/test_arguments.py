@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.sdk.scripted import ScriptedService, committed, executes
-from twiceshy import Guard, SetupError, ToolArgumentError, current_effect
-from twiceshy._arguments import Signature, marks_sending
+from twiceshy import Guard, SetupError, ToolArgumentError
+from twiceshy._arguments import Signature
 from twiceshy._restore import Misfit
 
 Serve = Callable[..., tuple[Guard, ScriptedService]]
@@ -155,16 +155,3 @@ def test_two_tools_of_one_name_are_refused(serve: Serve) -> None:
 
         @guard.tool(name="order")
         def other() -> None: ...
-
-
-def test_the_sending_mark_is_seen_in_the_tools_own_code() -> None:
-    def marked() -> None:
-        with current_effect().sending():
-            pass
-
-    def unmarked() -> None:
-        current_effect()
-
-    assert marks_sending(marked)
-    assert not marks_sending(unmarked)
-    assert not marks_sending(print)

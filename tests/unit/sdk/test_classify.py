@@ -49,18 +49,18 @@ REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "refused")
 @pytest.mark.parametrize("status", [400, 404, 405, 410, 413, 415, 422])
 def test_these_statuses_are_rejections(status: int) -> None:
     error = HttpError(response=SimpleNamespace(status_code=status))
-    assert judge(error, spec(), "not_yet", "side_effect") == "rejected"
+    assert judge(error, spec(), "not_yet") == "rejected"
 
 
 @pytest.mark.parametrize("status", [401, 403, 429])
 def test_these_statuses_applied_nothing(status: int) -> None:
-    assert judge(HttpError(status=status), spec(), "not_yet", "side_effect") == "not_applied"
+    assert judge(HttpError(status=status), spec(), "not_yet") == "not_applied"
 
 
 @pytest.mark.parametrize("status", [402, 408, 409, 418, 423, 425, 500, 502, 503, 504])
 def test_these_statuses_leave_it_unknown(status: int) -> None:
-    assert judge(HttpError(status_code=status), spec(), "not_yet", "side_effect") == "unknown"
-    assert judge(HttpError(status_code=status), spec(effect="idempotent"), "not_yet", "idempotent") == "unknown"
+    assert judge(HttpError(status_code=status), spec(), "not_yet") == "unknown"
+    assert judge(HttpError(status_code=status), spec(effect="idempotent"), "not_yet") == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -83,35 +83,35 @@ def test_these_statuses_leave_it_unknown(status: int) -> None:
     ],
 )
 def test_one_request_lets_its_error_be_read(error: Exception, judgement: str) -> None:
-    assert judge(error, spec(), "not_yet", "side_effect") == judgement
+    assert judge(error, spec(), "not_yet") == judgement
 
 
 def test_without_that_promise_nothing_is_inferred() -> None:
-    assert judge(REFUSED, spec(one_request=False), "not_yet", "side_effect") == "unknown"
-    assert judge(HttpError(status=404), spec(one_request=False), "not_yet", "side_effect") == "unknown"
+    assert judge(REFUSED, spec(one_request=False), "not_yet") == "unknown"
+    assert judge(HttpError(status=404), spec(one_request=False), "not_yet") == "unknown"
 
 
 def test_the_tools_own_word_counts() -> None:
-    assert judge(NotApplied(), spec(), "sent", "side_effect") == "not_applied"
-    assert judge(Rejected(), spec(), "sending", "side_effect") == "rejected"
+    assert judge(NotApplied(), spec(), "sent") == "not_applied"
+    assert judge(Rejected(), spec(), "sending") == "rejected"
 
 
 def test_the_classify_hook_comes_before_all_else() -> None:
-    assert judge(Rejected(), spec(classify=lambda _: "not_applied"), "sent", "side_effect") == "not_applied"
-    assert judge(Rejected(), spec(classify=lambda _: None), "not_yet", "side_effect") == "rejected"
+    assert judge(Rejected(), spec(classify=lambda _: "not_applied"), "sent") == "not_applied"
+    assert judge(Rejected(), spec(classify=lambda _: None), "not_yet") == "rejected"
 
 
 def test_a_broken_classify_hook_leaves_it_unknown() -> None:
-    assert judge(NotApplied(), spec(classify=lambda _: 1 / 0), "not_yet", "side_effect") == "unknown"
-    assert judge(NotApplied(), spec(classify=lambda _: "yes"), "not_yet", "side_effect") == "unknown"
+    assert judge(NotApplied(), spec(classify=lambda _: 1 / 0), "not_yet") == "unknown"
+    assert judge(NotApplied(), spec(classify=lambda _: "yes"), "not_yet") == "unknown"
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
 def test_an_interruption_leaves_it_unknown(error: BaseException) -> None:
-    assert judge(error, spec(), "not_yet", "side_effect") == "unknown"
-    assert judge(error, spec(), "not_yet", "idempotent") == "unknown"
+    assert judge(error, spec(), "not_yet") == "unknown"
+    assert judge(error, spec(), "not_yet") == "unknown"
 
 
 def test_the_sending_mark_counts_before_the_default() -> None:
-    assert judge(ValueError(), spec(), "sending", "idempotent") == "unknown"
-    assert judge(ValueError(), spec(), "sent", "side_effect") == "succeeded"
+    assert judge(ValueError(), spec(), "sending") == "unknown"
+    assert judge(ValueError(), spec(), "sent") == "succeeded"

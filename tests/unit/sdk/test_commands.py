@@ -86,6 +86,23 @@ def test_resolve_looks_up_the_fence_and_says_what_it_settles() -> None:
     assert asked[1] == ("POST", f"/v1/effects/{KEY}/resolve", body)
 
 
+@pytest.mark.parametrize(
+    ("words", "sent"), [([], {}), (["--result", "null"], {"result": None}), (["--result", "7"], {"result": 7})]
+)
+def test_resolve_sends_a_result_only_where_one_is_given(words: list[str], sent: dict[str, object]) -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda *_: answered(200, about(state="succeeded")))
+    result = run(handler, "effects", "resolve", KEY, "--as", "applied", "--reason", "seen", "--fence", "1", *words)
+    assert result.exit_code == 0, result.output
+    assert asked[0][2] == {"as": "applied", "fence": 1, "reason": "seen", **sent}
+
+
+def test_the_help_of_resolve_shows_a_result() -> None:
+    result = CliRunner().invoke(main, ["effects", "resolve", "--help"])
+    assert "twiceshy effects resolve KEY --as applied --result '<JSON>' --reason '...'\n" in result.output
+    assert "ResultNotKept" in result.output
+
+
 def test_resolve_sends_the_moment_before_the_provider_was_asked() -> None:
     asked: Asked = []
     handler = answering(asked, lambda *_: answered(200, about(state="pending")))

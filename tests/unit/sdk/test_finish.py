@@ -10,7 +10,6 @@ import pytest
 from tests.unit.sdk.scripted import (
     KEY,
     ScriptedService,
-    answered,
     committed,
     executes,
     failed,
@@ -78,19 +77,6 @@ def test_an_unclassified_exception_of_a_side_effect_suspends_the_run(serve: Serv
     assert service.bodies("/fail")[0]["kind"] == "unknown"
     assert isinstance(caught.value.__cause__, TimeoutError)
     assert f"twiceshy effects resolve {KEY}" in caught.value.__notes__[0]
-
-
-def test_an_unclassified_exception_of_an_idempotent_tool_is_not_applied(serve: Serve) -> None:
-    guard, service = serve(executes(), failed("pending"))
-    service.declaration = answered(200, {"declaration": {"class": "idempotent"}})
-
-    @guard.tool(effect="idempotent")
-    def switch_on() -> None:
-        raise TimeoutError
-
-    with guard.run("booking-42"), pytest.raises(TimeoutError):
-        switch_on()
-    assert service.bodies("/fail")[0]["kind"] == "not_applied"
 
 
 def test_not_applied_beside_an_unresolved_attempt_is_doubt(serve: Serve) -> None:
@@ -167,22 +153,6 @@ def test_a_result_over_a_mebibyte_is_kept_as_its_digest(serve: Serve) -> None:
     assert len(result["$opaque"]["sha256"]) == 64
 
 
-def test_doubt_of_a_nested_call_passes_through_the_outer_one(serve: Serve) -> None:
-    guard, service = serve(executes(), executes(), failed("in_doubt"), failed("in_doubt"))
-
-    @guard.tool
-    def inner() -> None:
-        raise TimeoutError
-
-    @guard.tool
-    def outer() -> None:
-        inner()
-
-    with guard.run("booking-42"), pytest.raises(RunSuspended, match="inner"):
-        outer()
-    assert [body["kind"] for body in service.bodies("/fail")] == ["unknown", "unknown"]
-
-
 def test_an_interrupt_is_reported_as_unknown_and_goes_on(serve: Serve) -> None:
     guard, service = serve(executes(), failed("in_doubt"))
 
@@ -219,6 +189,7 @@ def test_a_def_that_returns_a_coroutine_is_refused(serve: Serve) -> None:
     with guard.run("booking-42"), pytest.raises(OutcomeInDoubt) as caught:
         pay()
     assert isinstance(caught.value.__cause__, SetupError)
+    assert "declare it with `async def`. Do not retry" in str(caught.value)
 
 
 def test_the_first_result_that_would_not_come_back_equal_is_warned_about(

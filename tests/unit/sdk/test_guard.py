@@ -158,10 +158,14 @@ def test_a_run_that_cannot_be_finished_says_so(serve: Serve) -> None:
         guard.run("booking-42").finish()
 
 
-def test_a_name_that_is_none_is_refused(serve: Serve) -> None:
-    guard, _ = serve()
-    with pytest.raises(SetupError, match="a/b"):
-        guard.run("a/b")
+@pytest.mark.parametrize("name", ["a/b", ".", ".."])
+def test_a_name_that_is_none_is_refused_where_it_is_said(serve: Serve, name: str) -> None:
+    guard, service = serve()
+    with pytest.raises(SetupError, match=re.escape(repr(name))):
+        guard.run(name)
+    with pytest.raises(SetupError, match=re.escape(repr(name))):
+        guard.tool(name=name)(lambda: None)
+    assert service.requests == []
 
 
 def test_a_run_is_of_its_guard_and_the_innermost_counts(serve: Serve) -> None:

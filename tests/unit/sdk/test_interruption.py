@@ -1,26 +1,20 @@
 """Cancelled callers, lost leases, and concurrent calls: what is reported and what is seen."""
 
 import asyncio
-import logging
+import traceback
 from collections.abc import Callable
 
 import pytest
 
 from tests.unit.sdk.scripted import (
-    FakeClock,
     ScriptedService,
-    about,
-    answered,
     committed,
     executes,
     failed,
     given,
-    problem,
 )
 from twiceshy import (
-    CurrentEffect,
     Guard,
-    LeaseLost,
     current_effect,
 )
 from twiceshy._transports.base import NoReply, Reply, Request
@@ -138,74 +132,30 @@ async def test_a_cancelled_begin_is_released(serve: Serve) -> None:
     assert service.paths == ["effects", "release"]
 
 
-async def test_a_lost_lease_cancels_an_async_tool_and_raises_lease_lost(serve: Serve) -> None:
-    guard, service = serve(executes(), failed("in_doubt"))
-    service.renewal = problem("superseded")
-    seen: list[CurrentEffect] = []
+async def test_a_cancellation_during_the_report_keeps_the_tools_own_exception_visible(serve: Serve) -> None:
+    guard, service = serve(executes(), failed("failed"))
+    reporting, go_on = asyncio.Event(), asyncio.Event()
 
-    @guard.tool
+    async def slow(request: Request) -> None:
+        if request.path.endswith("/fail"):
+            reporting.set()
+            await go_on.wait()
+
+    service.holding = slow
+
+    @guard.tool(classify=lambda _: "rejected")
     async def hold() -> None:
-        seen.append(current_effect())
-        heart = guard._environment.heartbeat
-        with heart._changed:
-            heart._due[seen[0]] = 0.0
-        await asyncio.to_thread(heart.run_once)
-        await asyncio.Event().wait()
+        raise ValueError("no money")
 
-    task = asyncio.current_task()
-    assert task is not None
     async with guard.run("booking-42"):
-        with pytest.raises(LeaseLost, match="superseded"):
-            await hold()
-    assert seen[0].lease_lost
-    assert task.cancelling() == 0
-    assert service.bodies("/fail")[0]["kind"] == "unknown"
-
-
-def test_a_blocking_tool_that_lost_its_lease_still_commits(serve: Serve, clock: FakeClock) -> None:
-    guard, service = serve(executes(), committed())
-
-    @guard.tool
-    def pay() -> int:
-        clock.now += 31
-        guard._environment.heartbeat.run_once()
-        assert current_effect().lease_lost
-        return 1
-
-    with guard.run("booking-42"):
-        assert pay() == 1
-    assert service.paths == ["effects", "commit"]
-
-
-def test_the_heartbeat_retries_errors_until_the_deadline(
-    serve: Serve, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.CRITICAL)
-    guard, service = serve(executes(), committed())
-    service.renewal = SILENCE
-    heart = guard._environment.heartbeat
-
-    @guard.tool
-    def pay() -> int:
-        effect = current_effect()
-        heart.run_once()
-        assert service.paths.count("renew") == 0
-        clock.now += 10
-        for _ in range(5):
-            heart.run_once()
-            clock.now += 1
-        assert service.paths.count("renew") == 5
-        service.renewal = answered(200, about(lease_seconds_left=30.0))
-        heart.run_once()
-        assert effect.seconds_left == 30
-        service.renewal = SILENCE
-        clock.now += 31
-        heart.run_once()
-        assert effect.lease_lost
-        return 1
-
-    with guard.run("booking-42"):
-        assert pay() == 1
+        task = asyncio.create_task(hold())
+    await reporting.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    assert "no money" in "".join(traceback.format_exception(caught.value))
 
 
 def _by_path(request: Request) -> Reply | NoReply:

@@ -1,0 +1,135 @@
+"""What the caller sees of a tool that raised: it follows the state in which the service's answer leaves the effect."""
+
+import msgspec
+
+from twiceshy._answers import Effect
+from twiceshy._ask import Answered, Unanswered
+from twiceshy._classify import Judgement
+from twiceshy._doubt import explain, in_doubt
+from twiceshy._effect import CurrentEffect
+from twiceshy._options import ToolSpec
+from twiceshy._results import returns_nothing
+from twiceshy._said import ended, note, said
+from twiceshy._steps import Raised, Returned
+from twiceshy.exceptions import LeaseLost, OutcomeError, OutcomeNotDelivered, Superseded
+from twiceshy_contract.names import EffectClass
+from twiceshy_contract.problems import Problem
+
+Delivery = Answered[Effect] | Problem | Unanswered
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """How a tool that raised was judged, and what became of the report."""
+
+    spec: ToolSpec
+    effect: CurrentEffect
+    effect_class: EffectClass
+    judgement: Judgement
+    delivery: Delivery
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the effect is in doubt: the service says so, or nobody could be told of a doubt."""
+        if isinstance(self.delivery, Answered):
+            return self.delivery.value.state == "in_doubt"
+        is_unknown = self.judgement == "unknown" and self.effect_class == "side_effect"
+        return is_unknown and not self.is_superseded
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether somebody else has settled the effect."""
+        return isinstance(self.delivery, Problem) and self.delivery.code == "superseded"
+
+    def by_caller(self, error: BaseException) -> BaseException:
+        """Return what the caller is to see: the tool's own exception, or what chains it."""
+        if not isinstance(error, Exception):
+            return self._passed(error)
+        if self.is_doubtful:
+            message = _doubtful(self.effect, error)
+            began_in = self.effect.inner_doubt
+            return _caused(in_doubt(self.effect.reference, message, self.spec.rules.on_doubt, began_in=began_in), error)
+        if isinstance(self.delivery, Answered):
+            note(error, f"twiceshy: {self._note(self.delivery.value)} The effect is {self.effect.key}.")
+            return error
+        if self.is_superseded and is_lease_lost(error, self.effect):
+            note(error, "twiceshy: somebody has settled the effect meanwhile; call again to read the record.")
+            return error
+        then = "be in doubt" if self.effect_class == "side_effect" else "be open to another try"
+        return _caused(undelivered(self.delivery, self.effect, Raised(error), then), error)
+
+    def _passed(self, error: BaseException) -> BaseException:
+        """Let an interruption pass, or an inner effect's doubt; it says what it left behind."""
+        effect = self.effect
+        note(error, f"twiceshy: effect {effect.key} of {effect.reference.tool} was reported as {self.judgement}.")
+        if self.is_doubtful and effect.inner_doubt is not None:
+            explain(error, effect.reference, effect.inner_doubt)
+        return error
+
+    def _note(self, answer: Effect) -> str:
+        match answer.state:
+            case "pending":
+                harmless = "whether it was applied is not known, and it may be repeated harmlessly"
+                what = "nothing was applied" if self.judgement == "not_applied" else harmless
+                seconds = answer.retry_after_seconds
+                when = f" not before {seconds:.3g} seconds from now" if seconds else ""
+                return f"{what}; the same call will try again{when}."
+            case "failed":
+                return "it was rejected for good; the same call will raise this again."
+            case "succeeded" if self.judgement == "succeeded":
+                replay = "returns None" if returns_nothing(self.spec) else "raises ResultNotKept"
+                return f"the tool had sent before it raised, so it counts as done; a replay {replay}."
+            case "succeeded":
+                return "the record says that it happened; the same call will return what is recorded."
+            case "executing" | "in_doubt":  # doubt has been raised before it comes to a note
+                return "another attempt is under way; the same call will wait for it."
+
+
+def is_lease_lost(error: BaseException, effect: CurrentEffect) -> bool:
+    """Tell whether an exception says that this very effect lost its lease."""
+    return isinstance(error, LeaseLost) and error.key == effect.key
+
+
+def _doubtful(effect: CurrentEffect, error: BaseException) -> str:
+    return (
+        f"Nobody knows whether {effect.reference.tool} happened: it raised {ended(said(error))} Do not retry; find out "
+        f"at the provider and settle effect {effect.key}."
+    )
+
+
+def _caused(new: BaseException, cause: BaseException) -> BaseException:
+    new.__cause__ = cause
+    return new
+
+
+def undelivered(
+    delivery: Problem | Unanswered, effect: CurrentEffect, outcome: Returned | Raised, then: str = "be in doubt"
+) -> OutcomeError:
+    """Say that the record does not hold what the tool did, and what to save."""
+    reference = effect.reference
+    has_result = isinstance(outcome, Returned)
+    result = outcome.value if isinstance(outcome, Returned) else None
+    did = "ran and returned" if has_result else "ran and raised"
+    kind: type[OutcomeError]
+    if isinstance(delivery, Problem) and delivery.code == "superseded":
+        kind, why = Superseded, "another attempt has settled the effect meanwhile. Call again to read the record"
+    elif isinstance(delivery, Problem) and delivery.code == "lease-lost":
+        kind, why = LeaseLost, f"the service says: {delivery.detail} Do not act again; call again and obey the answer"
+    else:
+        reason = delivery.detail if isinstance(delivery, Problem) else delivery.reason
+        kind, why = (
+            OutcomeNotDelivered,
+            (
+                f"the service could not be told ({reason}). Save this error's `result`, then settle the effect with "
+                f"`twiceshy effects resolve {reference.key} --as applied --result '<JSON>' --reason '...'`"
+                if has_result
+                else f"the service could not be told ({reason}). The effect will {then} when its lease ends; "
+                f"`twiceshy effects show {reference.key}` says how it stands"
+            ),
+        )
+    return kind(
+        f"{reference.tool} {did}, but {why}. Effect {reference.key}, attempt {reference.attempt}, fence "
+        f"{reference.fence}.",
+        effect=reference,
+        result=result,
+        has_result=has_result,
+    )
