@@ -109,6 +109,8 @@ def under_match() -> None:
         case 1:
             with current_effect().sending():
                 bank.pay()
+        case _:
+            pass
 
 
 def under_except() -> None:
