@@ -13,6 +13,13 @@ from guard.store.sql.engine import open_store
 from guard.web.routes import web
 
 
+def stop_waiting(served: Litestar) -> None:
+    """Let no request wait any longer; to be said before the server waits for its requests to end."""
+    use_cases: UseCases | None = served.state.get("use_cases")
+    if use_cases is not None:
+        use_cases.stop_waiting()
+
+
 def app(settings: Settings) -> Litestar:
     """Return the service as an ASGI application; it opens its database when it starts."""
 

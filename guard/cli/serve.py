@@ -3,23 +3,29 @@
 import asyncio
 import socket
 import sys
+from typing import Final
 
 import click
 import structlog
 import uvicorn
+from litestar import Litestar
 
-from guard.app import app
+from guard.app import app, stop_waiting
 from guard.cli.migrate import DATABASE_OPTION, said_plainly
 from guard.settings import DEFAULT_HOST, DEFAULT_PORT, Settings, SettingsRefused, tokens_of
 from guard.store.sql.engine import open_store
 from guard.store.sql.schema import migrate
 
+GRACE_SECONDS: Final = 10
+"""How long a service that is asked to stop waits for its last requests."""
+
 
 class _Announcing(uvicorn.Server):
-    """Says that it serves once it does."""
+    """Says that it serves once it does, and lets nobody wait once it is to stop."""
 
-    def __init__(self, config: uvicorn.Config, announcement: str) -> None:
+    def __init__(self, config: uvicorn.Config, served: Litestar, announcement: str) -> None:
         super().__init__(config)
+        self._served = served
         self._announcement = announcement
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -27,6 +33,11 @@ class _Announcing(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             click.echo(self._announcement)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer who waits, then wait for the last requests."""
+        stop_waiting(self._served)
+        await super().shutdown(sockets)
 
 
 @click.command()
@@ -52,10 +63,19 @@ def serve(host: str, port: int, database: str, tokens: str) -> None:
     listening = _listen(settings)
     bound_host, bound_port = listening.getsockname()[:2]
     shown = f"[{bound_host}]" if ":" in bound_host else bound_host
+    served = app(settings)
     config = uvicorn.Config(
-        app(settings), http="httptools", lifespan="on", log_level="warning", access_log=False, server_header=False
+        served,
+        http="httptools",
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = _Announcing(config, f"Twiceshy serves http://{shown}:{bound_port} (API at /schema). Ctrl-C stops it.")
+    server = _Announcing(
+        config, served, f"Twiceshy serves http://{shown}:{bound_port} (API at /schema). Ctrl-C stops it."
+    )
     try:
         server.run(sockets=[listening])
     except KeyboardInterrupt:

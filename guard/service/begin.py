@@ -50,6 +50,8 @@ class Begin:
         until = clock() + wait
         latest: BeginOutcome = outcome
         while isinstance(latest, Refused) and latest.code == "in-progress" and latest.effect and clock() < until:
+            if self._waiters.is_closed:
+                break
             with self._waiters.waiting(latest.effect.intent.key) as told:
                 latest = await self._intake.do(call.lane, watch(call))
                 if isinstance(latest, Refused) and latest.code == "in-progress":
@@ -57,7 +59,7 @@ class Begin:
         return latest
 
 
-async def _sleep_until_told(told: asyncio.Future[Written], timeout: float) -> None:
+async def _sleep_until_told(told: asyncio.Future[None], timeout: float) -> None:
     await asyncio.wait([told], timeout=max(timeout, 0.01))
 
 

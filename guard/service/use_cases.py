@@ -39,13 +39,13 @@ class UseCases:
 
     def __init__(self, store: Store, jitter: Jitter) -> None:
         self._store = store
-        waiters = Waiters()
-        self._intake = Intake(store.effects, waiters.tell)
+        self._waiters = Waiters()
+        self._intake = Intake(store.effects, self._waiters.tell)
         self.registry = Registry(store.tools)
         self.runs = Runs(store.runs)
         naming = Naming(self.registry, self.runs)
         amend = Amend(self.registry, self._intake)
-        self.begin = Begin(naming, self._intake, waiters)
+        self.begin = Begin(naming, self._intake, self._waiters)
         self.commit = Commit(amend, self._intake)
         self.fail = Fail(amend, jitter)
         self.renew = Renew(amend)
@@ -67,6 +67,10 @@ class UseCases:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._intake.close()
+
+    def stop_waiting(self) -> None:
+        """Answer every begin that waits, as it stands, and let none wait from now on: the process is to stop."""
+        self._waiters.close()
 
     async def effect(self, tenant: TenantId, key: Key) -> Shown | None:
         """Read one effect with all that is known of it. Raises StoreUnavailable."""

@@ -5,6 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,17 @@ def test_with_tokens_nothing_below_v1_answers_without_one(tmp_path: Path) -> Non
         for token in ("first-secret", "second-secret"):
             assert service.ask("GET", "/v1/effects", Authorization=f"Bearer {token}").status == 200
         assert service.ask("GET", "/health/live").status == 200
+
+
+def test_a_begin_that_waits_is_answered_when_the_service_stops(tmp_path: Path) -> None:
+    with ServiceProcess(f"sqlite:///{tmp_path}/a.db") as service, ThreadPoolExecutor() as pool:
+        service.begin("r", lease_seconds=3600)
+        waiting = pool.submit(service.begin, "r", wait_seconds=30)
+        assert service.begin("r", wait_seconds=1).code == "in-progress"  # the other was asked before, and waits
+        began = time.monotonic()
+        service.stop()
+        assert waiting.result(timeout=20).code == "in-progress"
+        assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
