@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from guard.core.effects import SECOND, AttemptToken, Duration, Instant, Life
 from twiceshy_contract.names import EffectClass
@@ -21,6 +22,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Duration = Duration(SECOND)
     provider_window: Duration | None = None
     settle: Duration = SETTLE
+
+
+def narrowed(today: Rules, named_by: Rules) -> Rules:
+    """Return today's rules with no more of a provider's window than the version that a call is named by promises."""
+    if today.provider_window is None or named_by.provider_window is None:
+        return replace(today, provider_window=None)
+    return replace(today, provider_window=min(today.provider_window, named_by.provider_window))
 
 
 def deadline(now: Instant, lease: Duration) -> Instant:

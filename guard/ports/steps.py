@@ -30,10 +30,10 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replace(msgspec.Struct, frozen=True, kw_only=True):
-    """Assume the version that was seen (0: no such effect): write the effect as planned, and any evidence.
+    """Assume the version that was seen (0: no such effect): write the effect as planned.
 
-    The store sets the version, and for a new effect `began_at` and `step`. Where `open_run` is
-    given, that run must be open as well: the run of whoever is granted the lease.
+    The store sets the version, and for a new effect `began_at` and `step`. Where `open_run` is given, that run must
+    be open as well: the run of whoever is granted the lease. Of evidence an effect keeps the first hundred pieces.
     """
 
     seen: int

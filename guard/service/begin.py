@@ -123,7 +123,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
 
 def rule(call: NamedCall, effect: Effect, event: Event, now: Instant) -> Ruling | None:
     """Rule on a begin whose key names an effect. None: its arguments belong to the slot's next generation."""
-    admission = admit(call.as_read_now(effect), call.compared, event, call.rules, now)
+    admission = admit(call.as_read_now(effect), call.compared, event, call.rules_for(effect), now)
     match admission:
         case NextGeneration():
             return None

@@ -6,7 +6,7 @@ from guard.core.admission import Call
 from guard.core.arguments import Reading, arguments_of
 from guard.core.effects import Effect, Instant, Intent, Key, RunId, TenantId
 from guard.core.keys import effect_key, slot
-from guard.core.lease import Rules
+from guard.core.lease import Rules, narrowed
 from guard.service.outcomes import Refused
 from guard.service.registry import KnownTool, Registry
 from guard.service.runs import Runs
@@ -39,6 +39,12 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
             identity_digest=self.reading.identity_digest,
             arguments_digest=self.reading.arguments_digest,
         )
+
+    def rules_for(self, effect: Effect) -> Rules:
+        """Return today's rules; an attempt sent the downstream key only if its version promised a window."""
+        if effect.intent.tool_version == self.named_by.tool.version:
+            return self.rules
+        return msgspec.structs.replace(self.rules, provider_window=None)
 
     def as_read_now(self, effect: Effect) -> Effect:
         """Return the effect with its digests as this call's roles read its arguments.
@@ -106,22 +112,46 @@ class Naming:
         rules, named_by = held.tool.rules, held
         if rules.effect_class == "read":
             return _only_reads(request)
-        rule, reading = rule_of(request, named_by), read_arguments(request.arguments, named_by)
-        run_id = None if request.run is None else await self._runs.identify(tenant, request.run)
+        understood = _understood(request, held)
+        run_id = await self._run_of(tenant, request.run, understood)
         if run_id is not None:
             named_by = await self._registry.pinned(tenant, run_id, held)
         if named_by is not held:
-            rule, reading = rule_of(request, named_by), read_arguments(request.arguments, named_by)
+            understood = _understood(request, named_by)
+        if isinstance(understood, Refusal):
+            raise understood
+        rule, reading = understood
         return NamedCall(
             tenant=tenant,
             named_by=named_by,
-            rules=rules,
+            rules=narrowed(rules, named_by.tool.rules),
             reading=reading,
             rule=rule,
             slot=slot(tenant, run_id, request.tool, rule, slot_value(request, rule, reading)),
             run_id=run_id,
             request=request,
         )
+
+    async def _run_of(
+        self, tenant: TenantId, name: str | None, understood: tuple[KeyRule, Reading] | Refusal
+    ) -> RunId | None:
+        """Return the call's run; a new one is opened only for a call that can be understood."""
+        if name is None:
+            return None
+        if not isinstance(understood, Refusal):
+            return await self._runs.identify(tenant, name)
+        known = await self._runs.get(tenant, name)
+        if known is None:
+            raise understood
+        return known.id
+
+
+def _understood(request: BeginRequest, known: KnownTool) -> tuple[KeyRule, Reading] | Refusal:
+    """Read a call by one version of its tool; a run that is pinned to another may understand what this one refuses."""
+    try:
+        return rule_of(request, known), read_arguments(request.arguments, known)
+    except Refusal as refusal:
+        return refusal
 
 
 def _only_reads(request: BeginRequest) -> Refused:

@@ -36,7 +36,8 @@ def refusal(verdict: Verdict, effect: Effect, rules: Rules, now: Instant) -> Ref
         case "exhausted":
             return Refused(
                 code="attempts-exhausted",
-                detail=f"{name} was tried {effect.life.tries} times of {rules.attempts} and never applied.",
+                detail=f"{name} was tried {effect.life.tries} times of {rules.attempts}, "
+                "and no attempt said that it was applied.",
                 effect=effect,
             )
         case "in_doubt":

@@ -123,7 +123,7 @@ def view(shown: Shown) -> EffectView:
     """Return an effect with everything that is known of it."""
     effect = shown.effect
     life, intent = effect.life, effect.intent
-    is_doubtful = life.state == "in_doubt"
+    is_open = life.state in ("in_doubt", "pending")
     return EffectView(
         **_common(effect),
         **_line(effect),
@@ -133,7 +133,7 @@ def view(shown: Shown) -> EffectView:
         outcome=_outcome(effect),
         downstream_key=downstream_key(intent.key, life.epoch),
         retry_at=rfc3339_or_none(life.retry_at),
-        settles_at=rfc3339_or_none(leases.settles_at(life, shown.rules)) if is_doubtful else None,
+        settles_at=rfc3339_or_none(leases.settles_at(life, shown.rules)) if is_open else None,
         resolution=effect.resolution,
         attempts=tuple(_attempt(attempt) for attempt in life.attempts),
         evidence=tuple(_evidence(proof) for proof in shown.evidence),

@@ -144,7 +144,8 @@ begin
         answer := 3;
       else
         update effects f
-           set version = f.version + 1, tool_version = e.tool_version, arguments_digest = e.arguments_digest,
+           set version = f.version + 1, tool_version = e.tool_version, identity_digest = e.identity_digest,
+               arguments_digest = e.arguments_digest,
                arguments = e.arguments, worker = e.worker, state = e.state, fence = e.fence, attempt = e.attempt,
                granted_at = e.granted_at, lease_expires_at = e.lease_expires_at, report = e.report,
                reported_at = e.reported_at, settled = e.settled, tries = e.tries, retry_at = e.retry_at,
@@ -170,8 +171,9 @@ begin
       end loop;
       foreach w in array s.evidence loop
         insert into evidence (key, number, at, token, kind, body)
-        values (e.key, 1 + coalesce((select v.number from evidence v where v.key = e.key order by v.number desc limit 1), 0),
-                w.at, w.token, w.kind, w.body);
+        select e.key, 1 + n.last, w.at, w.token, w.kind, w.body
+          from (select coalesce(max(v.number), 0) as last from evidence v where v.key = e.key) n
+         where n.last < 100;
       end loop;
     end if;
 

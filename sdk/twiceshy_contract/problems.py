@@ -165,7 +165,8 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     "unauthorized": ProblemKind(
         status=401,
         title="A valid bearer token is needed",
-        remedy="Send `Authorization: Bearer <token>` with one of the tokens in TWICESHY_TOKENS.",
+        remedy="Send `Authorization: Bearer <token>` with one of the service's TWICESHY_TOKENS; "
+        "the SDK and the command take it from TWICESHY_TOKEN.",
     ),
     "unsupported-media-type": ProblemKind(
         status=415,

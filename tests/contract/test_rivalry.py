@@ -13,6 +13,7 @@ from guard.ports.store import Store
 from guard.store.sql.engine import open_store
 from tests.contract import rivals
 from tests.contract.given import TENANT, insert, look, one, opened, written
+from twiceshy_contract.tools import ToolDeclaration
 
 
 async def test_of_processes_that_begin_the_same_effects_one_wins_each(store: Store, database_url: str) -> None:
@@ -79,6 +80,24 @@ async def test_processes_that_declare_one_tool_lose_no_version(store: Store, dat
     await asyncio.to_thread(rivals.compete, database_url, rivals.declare_by_turns, 3)
     (tool,) = await store.tools.all(TENANT)
     assert tool.version == 30
+
+
+async def test_a_raised_class_outlives_a_rollback_that_comes_at_the_same_moment(
+    store: Store, database_url: str
+) -> None:
+    first = ToolDeclaration(class_="idempotent", attempts=3, declared_by="code")
+    second = ToolDeclaration(class_="idempotent", attempts=4, declared_by="code")
+    raised = ToolDeclaration(class_="side_effect")
+    other = await open_store(database_url)
+    try:
+        for number in range(20):
+            name = f"tool-{number}"
+            for declared in (first, second):
+                await store.tools.declare(TENANT, name, declared)
+            await asyncio.gather(store.tools.declare(TENANT, name, raised), other.tools.declare(TENANT, name, first))
+            assert (await store.tools.held(TENANT, [name]))[name].declaration.class_ == "side_effect"
+    finally:
+        await other.close()
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=False)

@@ -66,3 +66,49 @@ def test_the_run_that_is_asked_for_must_be_open_not_the_one_that_began(service: 
     assert (second.status, second.body["fence"]) == (201, 2)
     service.report("fail", second, kind="not_applied", error=error, retry_after=0)
     assert service.begin(None, business_key=name).status == 201
+
+
+def test_a_window_that_is_declared_later_promises_nothing_of_an_earlier_attempt(
+    service: ServiceProcess, run: str
+) -> None:
+    tool, error = f"pay-{run}", {"type": "E", "message": "m"}
+    first = service.begin(run, tool)
+    service.report("fail", first, kind="unknown", error=error)
+    elsewhere = service.begin(None, tool, business_key=f"key-{run}")
+    service.report("fail", elsewhere, kind="unknown", error=error)
+    declare(service, tool, {"provider_window_seconds": 86_400, "declared_by": "code"})
+    assert service.begin(run, tool).code == "outcome-in-doubt"
+    assert service.begin(None, tool, business_key=f"key-{run}").code == "outcome-in-doubt"
+
+
+def test_a_finished_call_is_replayed_whatever_is_declared_since(service: ServiceProcess, run: str) -> None:
+    tool = f"hold-{run}"
+    service.report("commit", service.begin(run, tool, {"at": "noon"}), result=1)
+    declare(service, tool, {"key": {"rule": "step"}, "arguments": {"normalisers": {"/at": "utc"}}})
+    assert service.begin(run, tool, {"at": "noon"}).body["outcome"] == {"result": 1}
+    assert service.begin(f"{run}-later", tool, {"at": "noon"}).status == 400
+
+
+def test_a_new_attempt_is_compared_by_the_roles_that_it_ran_under(service: ServiceProcess, run: str) -> None:
+    tool, name = f"hold-{run}", f"key-{run}"
+    call = {"at": 1, "title": "a"}
+    first = service.begin(None, tool, call, business_key=name)
+    error = {"type": "E", "message": "m"}
+    service.report("fail", first, kind="not_applied", error=error, retry_after=0)
+    declare(service, tool, CONTENT)
+    service.report("commit", service.begin(None, tool, call, business_key=name), result=1)
+    assert service.begin(None, tool, call, business_key=name).body["drift"] is None
+
+
+def test_a_lapsed_attempt_is_settled_only_after_its_time_and_may_have_applied(
+    service: ServiceProcess, run: str
+) -> None:
+    tool = f"set-{run}"
+    declare(service, tool, {"class": "idempotent"})
+    first = service.begin(run, tool, lease_seconds=1)
+    assert service.begin(run, tool, wait_seconds=10).code == "retry-later"
+    path = f"/v1/effects/{first.body['key']}"
+    early = service.ask("POST", f"{path}/resolve", {"as": "not_applied", "fence": 1, "reason": "r"})
+    assert (early.code, service.ask("GET", path).body["settles_at"] is None) == ("not-possible", False)
+    applied = {"as": "applied", "fence": 1, "reason": "r", "result": 1}
+    assert service.ask("POST", f"{path}/resolve", applied).body["state"] == "succeeded"

@@ -49,6 +49,7 @@ class SqlTools:
 
 
 def _declare(connection: Connection, at: Instant, tenant: TenantId, name: str, declared: ToolDeclaration) -> Tool:
+    _hold_name(connection, tenant, name)
     held = _select_held(connection, tenant, [name]).get(name)
     declaration = merged(declared, None if held is None else held.declaration)
     digest = declaration_digest(declaration)
@@ -71,6 +72,13 @@ def _declare(connection: Connection, at: Instant, tenant: TenantId, name: str, d
     if not _insert(connection, tool):
         raise Contended(f"Another declaration of {name} came first.")
     return tool
+
+
+def _hold_name(connection: Connection, tenant: TenantId, name: str) -> None:
+    """Let nobody else declare the tool until this transaction ends; on SQLite it holds the whole database already."""
+    if connection.dialect.name == "postgresql":
+        named = sa.func.hashtextextended(name, sa.cast(tenant, sa.BigInteger))
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(named)))
 
 
 def _select_held(connection: Connection, tenant: TenantId, names: Sequence[str] | None) -> dict[str, Tool]:

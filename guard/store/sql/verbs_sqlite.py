@@ -14,7 +14,7 @@ _NAMES: Final = ", ".join(_COLUMNS)
 _FIXED: Final = frozenset(
     {
         "key", "version", "tenant", "run_id", "run", "step", "tool", "rule", "caller_step", "business_key",
-        "occurrence", "generation", "identity_digest", "began_at",
+        "occurrence", "generation", "began_at",
     }
 )  # fmt: skip
 """What no later write changes; the version is counted."""
@@ -47,7 +47,8 @@ _FIND_TOKENS: Final = "SELECT token FROM attempts WHERE key = ?"
 _FORGET_ATTEMPT: Final = "DELETE FROM attempts WHERE key = ? AND token = ?"
 _APPEND_EVIDENCE: Final = """
     INSERT INTO evidence (key, number, at, token, kind, body)
-    VALUES (?1, 1 + coalesce((SELECT max(number) FROM evidence WHERE key = ?1), 0), ?2, ?3, ?4, ?5)"""
+    SELECT ?1, 1 + last, ?2, ?3, ?4, ?5
+    FROM (SELECT coalesce(max(number), 0) AS last FROM evidence WHERE key = ?1) WHERE last < 100"""
 
 
 def hold_run(connection: sqlite3.Connection, run: bytes) -> tuple[bool, int] | None:

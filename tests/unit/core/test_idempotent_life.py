@@ -83,3 +83,16 @@ def test_of_tokens_that_never_held_a_lease_the_last_64_are_remembered() -> None:
         remembered = asked(remembered, "release", AttemptToken(UUID(int=number)), now=10).life
     assert [a.token.int for a in remembered.attempts] == [*range(169, 105, -1), 0xA]
     assert remembered.latest == attempt(A, 1, 30)
+
+
+def test_a_lapsed_attempt_is_believed_to_have_applied_nothing_only_after_the_settle_time() -> None:
+    lapsed = life("pending", SILENT)
+    assert outcome(asked(lapsed, "found_not_applied", fence=1, now=39)) == ("pending", "unsettled")
+    assert outcome(asked(lapsed, "found_not_applied", fence=1, now=40)) == ("pending", "done")
+
+
+def test_a_lapsed_attempt_may_be_found_to_have_applied() -> None:
+    lapsed = life("pending", SILENT)
+    assert outcome(asked(lapsed, "found_applied", fence=2, now=40)) == ("pending", "changed_since")
+    assert outcome(asked(lapsed, "found_applied", fence=1, now=40)) == ("succeeded", "done")
+    assert asked(PENDING, "found_applied", fence=PENDING.fence, now=40).verdict == "not_possible"

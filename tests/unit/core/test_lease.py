@@ -5,7 +5,16 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from guard.core.effects import SECOND, Duration, Instant, Life, instant, seconds
-from guard.core.lease import MAX_BACKOFF, SETTLE, Rules, deadline, is_rerun_harmless, retry_at, settles_at
+from guard.core.lease import (
+    MAX_BACKOFF,
+    SETTLE,
+    Rules,
+    deadline,
+    is_rerun_harmless,
+    narrowed,
+    retry_at,
+    settles_at,
+)
 from tests.unit.core.lives import DOUBTFUL_TWO, IDEMPOTENT, IN_DOUBT, SIDE_EFFECT, SUCCEEDED, WINDOWED, A, B, at
 
 ALMOST_ONE = 1 - 2**-53
@@ -72,3 +81,10 @@ def test_an_instant_is_whole_microseconds_since_1970_in_utc() -> None:
     assert instant(datetime(1970, 1, 1, tzinfo=UTC)) == 0
     assert instant(datetime(1970, 1, 1, 2, 0, 0, 7, tzinfo=timezone(timedelta(hours=2)))) == 7
     assert instant(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)) == 253_402_300_799_999_999
+
+
+def test_a_window_is_no_larger_than_the_version_that_names_the_call_promises() -> None:
+    none, short, long = Rules(), Rules(provider_window=seconds(5)), Rules(provider_window=seconds(9))
+    assert narrowed(long, none).provider_window is None
+    assert narrowed(none, long).provider_window is None
+    assert narrowed(long, short).provider_window == narrowed(short, long).provider_window == seconds(5)

@@ -40,7 +40,7 @@ NO_ROW: Mapping[Source, tuple[EventName, ...]] = {
         "success", "not_applied", "rejected", "unknown", "renew", "deadline",
         "found_applied", "found_not_applied", "closed",
     ),
-    "pending": ("deadline", "found_applied", "closed"),
+    "pending": ("deadline", "closed"),
     "executing": ("found_applied", "found_not_applied", "closed"),
     "in_doubt": ("deadline",),
     "succeeded": ("deadline", "found_applied", "closed"),
