@@ -52,9 +52,9 @@ def _hooked(error: BaseException, spec: ToolSpec) -> Verdict | None:
 
 
 def _told(error: BaseException) -> Verdict | None:
-    if isinstance(error, NotApplied):
+    if issubclass(type(error), NotApplied):
         return "not_applied"
-    return "rejected" if isinstance(error, Rejected) else None
+    return "rejected" if issubclass(type(error), Rejected) else None
 
 
 def _marked(spec: ToolSpec, sending: SendingState) -> Judgement | None:

@@ -49,15 +49,18 @@ class CurrentEffect:
         """Mark the irreversible part: `with effect.sending(): ...`, or `async with`.
 
         An exception within it means unknown, after it succeeded without a kept result. Put all that is irreversible
-        into one such block. An exception before it means not applied only where the tool's own source proves that
-        every call comes by the block; else it means unknown. It proves that where all of this holds:
+        into one such block. An exception before it means not applied only where the tool's own source shows that
+        straight code leads to the block; else it means unknown. It shows that where all of this holds:
 
-        - the block stands in the tool's own function, reached through its body, other `with` blocks and bodies of
-          `try` alone: not under `if`, a loop, `match`, `except`, `else`, `finally`, nor in an inner function;
+        - the block stands in the tool's own function, after plain statements alone: an `if` before it does nothing
+          but raise, and a `with` around it is the last statement of its body; no `return`, loop, `match` or `try`;
         - it is `with current_effect().sending():`, or `with effect.sending():` where `effect` is a local name that
           is assigned once, by `effect = current_effect()`;
         - `current_effect` is the module's global name for it, as imported from twiceshy;
-        - the source can be read, and no other decorator stands between the function and `@guard.tool`.
+        - the source can be read and is what runs, and no other decorator stands between the function and
+          `@guard.tool`.
+
+        That the plain statements before the block send nothing is yours to see to: that is what the mark says.
         """
         return Sending(self)
 

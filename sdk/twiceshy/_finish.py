@@ -46,7 +46,7 @@ def finish_raised(
     """Report what the tool's exception means, and return what the caller is to see."""
     effect = granted.effect
     judgement = judge(error, call.spec, effect.sending_state)
-    is_hurried = not isinstance(error, Exception) or is_lease_lost(error, effect)
+    is_hurried = not issubclass(type(error), Exception) or is_lease_lost(error, effect)
     try:
         delivery = yield from _report(environment, effect, judgement, error, is_hurried=is_hurried)
     except GeneratorExit:

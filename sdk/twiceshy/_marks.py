@@ -13,20 +13,20 @@ from twiceshy._effect import current_effect
 
 
 def marks_sending(function: Callable[..., Any]) -> bool:
-    """Tell whether every way through a tool's own body leads to a `with current_effect().sending():`.
+    """Tell whether a tool comes by a `with current_effect().sending():` before anything else may have been sent.
 
-    The effect is the call itself or a local name assigned once, from it. A mark under a condition, a loop, an
-    `except`, `else` or `finally`, or in an inner function proves nothing; nor does a tool whose source is not at
-    hand, or another decorator between the tool and the guard.
+    The effect is the call itself or a local name assigned once, from it. Straight code leads to the block: plain
+    statements, `if` that only raises, and a `with` that ends its body. A tool proves nothing whose source is not at
+    hand or is no longer what runs, or which another decorator wraps.
     """
     own = function.__func__ if isinstance(function, MethodType) else function
     if not isinstance(own, FunctionType) or hasattr(own, "__wrapped__") or "sending" not in own.__code__.co_names:
         return False
     definition = _definition(own)
-    if definition is None:
+    if definition is None or not _is_what_runs(own):
         return False
     names = _Names(own, definition)
-    return any(_is_mark(item.context_expr, names) for block in _always_entered(definition.body) for item in block.items)
+    return any(_is_mark(item.context_expr, names) for block in _surely_entered(definition.body) for item in block.items)
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -43,17 +43,49 @@ def _definition(function: FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDe
     return None
 
 
-def _always_entered(body: Sequence[ast.stmt]) -> Iterator[ast.With | ast.AsyncWith]:
-    """Yield the `with` blocks of a body that nothing but an exception, or leaving the function, can pass by."""
+def _is_what_runs(function: FunctionType) -> bool:
+    """Tell whether the file, which may have been edited since, compiles to the code that was loaded from it."""
+    loaded = function.__code__
+    try:
+        lines, _ = inspect.findsource(function)
+        compiled = compile("".join(lines), "<tool>", "exec", dont_inherit=True)
+    except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
+        return False
+    return any(
+        (code.co_code, code.co_names, code.co_varnames) == (loaded.co_code, loaded.co_names, loaded.co_varnames)
+        for code in _codes_within(compiled)
+        if (code.co_name, code.co_firstlineno) == (loaded.co_name, loaded.co_firstlineno)
+    )
+
+
+def _codes_within(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes_within(constant)
+
+
+_PLAIN = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Import, ast.ImportFrom, ast.Pass, ast.Delete,
+    ast.Global, ast.Nonlocal, ast.FunctionDef, ast.AsyncFunctionDef, ast.Raise,
+)  # fmt: skip
+
+
+def _surely_entered(body: Sequence[ast.stmt]) -> Iterator[ast.With | ast.AsyncWith]:
+    """Yield the `with` blocks that straight code leads to, and nothing but an exception passes by."""
     for statement in body:
-        match statement:
-            case ast.With() | ast.AsyncWith():
-                yield statement
-                yield from _always_entered(statement.body)
-            case ast.Try() | ast.TryStar():
-                yield from _always_entered(statement.body)
-            case _:
-                pass
+        if isinstance(statement, (ast.With, ast.AsyncWith)):
+            yield statement
+            if statement is body[-1]:
+                yield from _surely_entered(statement.body)
+            return
+        is_guard = isinstance(statement, ast.If) and not statement.orelse and _only_raises(statement.body)
+        if not is_guard and not isinstance(statement, _PLAIN):
+            return
+
+
+def _only_raises(body: Sequence[ast.stmt]) -> bool:
+    return all(isinstance(statement, ast.Raise) for statement in body)
 
 
 class _Names:

@@ -42,7 +42,7 @@ class Seen(msgspec.Struct, frozen=True):
 
     def by_caller(self, error: BaseException) -> BaseException:
         """Return what the caller is to see: the tool's own exception, or what chains it."""
-        if not isinstance(error, Exception):
+        if not issubclass(type(error), Exception):
             return self._passed(error)
         if self.is_doubtful:
             message = _doubtful(self.effect, error)
@@ -86,7 +86,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 def is_lease_lost(error: BaseException, effect: CurrentEffect) -> bool:
     """Tell whether an exception says that this very effect lost its lease."""
-    return isinstance(error, LeaseLost) and error.key == effect.key
+    return issubclass(type(error), LeaseLost) and vars(error).get("effect") == effect.reference
 
 
 def _doubtful(effect: CurrentEffect, error: BaseException) -> str:

@@ -2,7 +2,10 @@
 
 import contextlib
 import functools
+import importlib
+import linecache
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,14 +55,52 @@ async def awaited() -> None:
         bank.pay()
 
 
-def under_with_and_try() -> None:
+def under_a_with_that_ends_the_body() -> None:
     effect = current_effect()
+    if bank.sending is None:
+        raise ValueError("no account")
     with contextlib.nullcontext():
-        try:
-            with contextlib.nullcontext(), effect.sending():
-                bank.pay()
-        finally:
-            bank.sending = None
+        bank.sending = 1
+        with contextlib.nullcontext(), effect.sending():
+            bank.pay()
+
+
+def after_an_early_return() -> None:
+    if bank.sending:
+        return bank.pay()
+    with current_effect().sending():
+        bank.pay()
+    return None
+
+
+def after_a_payment_under_if() -> None:
+    if bank.sending:
+        bank.pay()
+    with current_effect().sending():
+        bank.pay()
+
+
+def after_a_loop() -> None:
+    while bank.sending:
+        bank.pay()
+    with current_effect().sending():
+        bank.pay()
+
+
+def within_a_try() -> None:
+    try:
+        with current_effect().sending():
+            bank.pay()
+    finally:
+        bank.pay()
+
+
+def within_a_with_that_may_swallow() -> None:
+    with contextlib.suppress(ValueError):
+        bank.sending = None
+        with current_effect().sending():
+            bank.pay()
+    bank.pay()
 
 
 class OfClass:
@@ -199,7 +240,7 @@ def wrapped() -> None:
     direct()
 
 
-@pytest.mark.parametrize("tool", [direct, named_otherwise, by_a_local_name, awaited, under_with_and_try])
+@pytest.mark.parametrize("tool", [direct, named_otherwise, by_a_local_name, awaited, under_a_with_that_ends_the_body])
 def test_an_unconditional_mark_of_the_current_effect_is_proof(tool: Callable[..., Any]) -> None:
     assert marks_sending(tool)
 
@@ -212,7 +253,9 @@ def test_methods_are_read_too() -> None:
 @pytest.mark.parametrize(
     "tool",
     [
-        by_a_name_only, of_another, under_if, under_for, under_while, under_match, under_except, under_else,
+        by_a_name_only, of_another, after_an_early_return, after_a_payment_under_if, after_a_loop,
+        within_a_try, within_a_with_that_may_swallow,
+        under_if, under_for, under_while, under_match, under_except, under_else,
         under_finally, in_an_inner_function, assigned_twice, assigned_from_another, a_parameter, shadowed,
         rebound_within, by_the_module, entered_by_hand, wrapped, functools.partial(direct), print, Bank,
         lambda: current_effect().sending(),
@@ -220,6 +263,29 @@ def test_methods_are_read_too() -> None:
 )  # fmt: skip
 def test_anything_else_proves_nothing(tool: Callable[..., Any]) -> None:
     assert not marks_sending(tool)
+
+
+PAYS_FIRST = """from twiceshy import current_effect
+def tool(bank):
+    bank.pay()
+    current_effect().sending()
+"""
+MARKS = """from twiceshy import current_effect
+def tool(bank):
+    with current_effect().sending():
+        bank.pay()
+"""
+
+
+def test_a_source_that_was_edited_since_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "edited_tool.py").write_text(PAYS_FIRST)
+    edited = importlib.import_module("edited_tool")
+    (tmp_path / "edited_tool.py").write_text(MARKS)
+    linecache.checkcache()
+    assert not marks_sending(edited.tool)
+    (tmp_path / "other_tool.py").write_text(MARKS)
+    assert marks_sending(importlib.import_module("other_tool").tool)
 
 
 def test_a_tool_without_source_proves_nothing() -> None:
