@@ -5,7 +5,8 @@ Theory of operation. An effect has one of five public states. Doubt belongs to a
 knows. From that four rules follow, and the search in the tests finds a double execution when any of them is
 switched off:
 
-1. While another attempt is unresolved, one attempt's word that it applied nothing settles nothing.
+1. While another attempt is unresolved, one attempt's word that it applied nothing settles nothing, and no pending
+   effect is granted.
 2. A client fences itself: it starts and sends nothing after its lease's deadline (the client's half).
 3. Word from outside that nothing was applied counts only after the settle time, when no request can be on
    its way any more.
