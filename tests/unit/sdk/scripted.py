@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 from uuid import UUID
 
 import msgspec
 
+from twiceshy import Guard, ToolOptions
 from twiceshy._transports.base import NoReply, Reply, Request
 
 Answer: TypeAlias = "Reply | NoReply | Callable[[Request], Reply | NoReply]"
@@ -153,3 +154,14 @@ def problem(code: str, status: int = 409, **more: object) -> Reply:
 def attempts(service: ScriptedService) -> list[UUID]:
     """The attempts of all begins, in order."""
     return [UUID(str(body["attempt"])) for body in service.bodies("/v1/effects")]
+
+
+def payer(guard: Guard, calls: list[int], **options: Unpack[ToolOptions]) -> Callable[..., int]:
+    """Put a tool behind the guard that notes each call and doubles its amount."""
+
+    @guard.tool(**options)
+    def pay(amount: int) -> int:
+        calls.append(amount)
+        return amount * 2
+
+    return pay

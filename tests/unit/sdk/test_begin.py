@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from typing import Unpack
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.unit.sdk.scripted import (
     committed,
     executes,
     given,
+    payer,
     problem,
     replays,
 )
@@ -29,21 +29,11 @@ from twiceshy import (
     RetryLater,
     RunSuspended,
     SetupError,
-    ToolOptions,
 )
 from twiceshy._transports.base import NoReply, Reply, Request
 
 Serve = Callable[..., tuple[Guard, ScriptedService]]
 SILENCE = NoReply(reason="connection reset")
-
-
-def payer(guard: Guard, calls: list[int], **options: Unpack[ToolOptions]) -> Callable[..., int]:
-    @guard.tool(**options)
-    def pay(amount: int) -> int:
-        calls.append(amount)
-        return amount * 2
-
-    return pay
 
 
 def test_a_granted_call_runs_once_and_is_committed(serve: Serve) -> None:

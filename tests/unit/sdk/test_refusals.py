@@ -1,13 +1,13 @@
 """What the caller hears when a call may not run."""
 
 from collections.abc import Callable
-from typing import Unpack
 
 import pytest
 
 from tests.unit.sdk.scripted import (
     KEY,
     ScriptedService,
+    payer,
     problem,
 )
 from twiceshy import (
@@ -19,21 +19,11 @@ from twiceshy import (
     RequestRefused,
     RunFinished,
     RunSuspended,
-    ToolOptions,
 )
 from twiceshy._transports.base import NoReply
 
 Serve = Callable[..., tuple[Guard, ScriptedService]]
 SILENCE = NoReply(reason="connection reset")
-
-
-def payer(guard: Guard, calls: list[int], **options: Unpack[ToolOptions]) -> Callable[..., int]:
-    @guard.tool(**options)
-    def pay(amount: int) -> int:
-        calls.append(amount)
-        return amount * 2
-
-    return pay
 
 
 @pytest.mark.parametrize(
