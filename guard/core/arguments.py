@@ -5,10 +5,10 @@ from typing import Final, Literal, cast
 
 import msgspec
 
-from guard.core.normalisers import NORMALISERS
-from twiceshy_contract.canonical import canonical, normal_form
+from guard.core.normalisers.declared import Normalise, normaliser_of
+from twiceshy_contract.canonical import canonical, is_tag, normal_form
 from twiceshy_contract.refusals import JsonValue, Refusal, Step, pointer, steps_of
-from twiceshy_contract.tools import ArgumentRoles, NormaliserName
+from twiceshy_contract.tools import ArgumentRoles, Normaliser
 
 Role = Literal["identity", "content", "ignored"]
 _ANY_ITEM: Final = "*"
@@ -29,12 +29,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 class _Node:
     """What the declaration says of one place, and of the places below it."""
 
-    __slots__ = ("below", "normaliser", "role")
+    __slots__ = ("below", "normalise", "role")
 
     def __init__(self) -> None:
         self.below: dict[str, _Node] = {}
         self.role: Role | None = None
-        self.normaliser: NormaliserName | None = None
+        self.normalise: Normalise | None = None
 
     def at(self, path: str) -> "_Node":
         node = self
@@ -61,7 +61,7 @@ class _Split(msgspec.Struct, frozen=True):
 
 
 class ArgumentReader:
-    """Reads arguments by the roles of one tool. Raises Refusal where two roles claim one path."""
+    """Reads arguments by the roles of one tool. Raises Refusal where the roles contradict each other."""
 
     def __init__(self, roles: ArgumentRoles) -> None:
         self._root = _Node()
@@ -77,8 +77,11 @@ class ArgumentReader:
                 if node.role not in (None, role):
                     raise Refusal(f"{path} is {node.role} already; a path has one role", ("arguments", role, index))
                 node.role = role
-        for path, name in roles.normalisers.items():
-            self._root.at(path).normaliser = name
+        for path, normaliser in roles.normalisers.items():
+            self._root.at(path).normalise = _declared(normaliser, path)
+        for path in roles.normalisers:
+            if self._root.at(path).below:
+                raise Refusal("what a normaliser writes is one value; no path leads below it", _place(path))
         self._is_plain = not self._root.below
 
     def read(self, arguments: dict[str, object]) -> Reading:
@@ -109,9 +112,9 @@ class ArgumentReader:
 
     def _split(self, value: JsonValue, node: _Node, inherited: Role, steps: tuple[Step, ...]) -> _Split:
         role = node.role or inherited
-        if node.normaliser is not None and value is not None:
-            value = _normalised(value, node.normaliser, steps)
-        if isinstance(value, dict) and not _is_tag(value):
+        if node.normalise is not None and value is not None:
+            value = _normalised(value, node.normalise, steps)
+        if isinstance(value, dict) and not is_tag(value):
             parts = {k: self._split(v, node.member(k), role, (*steps, k)) for k, v in value.items()}
             identity: JsonValue = {k: part.identity[0] for k, part in parts.items() if part.identity}
             content: JsonValue = {k: part.content[0] for k, part in parts.items() if part.content}
@@ -127,15 +130,22 @@ class ArgumentReader:
         )
 
 
-def _normalised(value: JsonValue, name: NormaliserName, steps: tuple[Step, ...]) -> JsonValue:
+def _declared(normaliser: Normaliser, path: str) -> Normalise:
     try:
-        return NORMALISERS[name](value)
+        return normaliser_of(normaliser)
+    except Refusal as refusal:
+        raise refusal.under(*_place(path)) from refusal
+
+
+def _place(path: str) -> tuple[str, ...]:
+    return ("arguments", "normalisers", path)
+
+
+def _normalised(value: JsonValue, normalise: Normalise, steps: tuple[Step, ...]) -> JsonValue:
+    try:
+        return normalise(value)
     except ValueError as error:
         raise Refusal(str(error), steps) from error
-
-
-def _is_tag(value: dict[str, JsonValue]) -> bool:
-    return len(value) == 1 and next(iter(value)).startswith("$") and not next(iter(value)).startswith("$$")
 
 
 def _differences(one: JsonValue, other: JsonValue, steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:

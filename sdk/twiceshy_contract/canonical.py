@@ -35,7 +35,17 @@ _sorted_encoder = msgspec.json.Encoder(order="sorted")
 _plain_floats = (1e-4, 1e15)
 _INT = re.compile(rf"-?(0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})\Z")
 _DECIMAL = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
-_FRACTION = re.compile(r"[.,]([0-9]+)")
+_DATE_TIME = re.compile(
+    r"(?P<date>[0-9]{4}(?:-[0-9]{2}-[0-9]{2}|[0-9]{4}|-?W[0-9]{2}(?:-?[1-7])?))"
+    r"(?:[T ](?P<time>[0-9]{2}(?::[0-9]{2}(?::[0-9]{2})?|[0-9]{2}(?:[0-9]{2})?)?)(?:[.,](?P<fraction>[0-9]+))?"
+    r"(?P<offset>Z|[+-][0-9]{2}(?::?[0-5][0-9](?::?[0-5][0-9])?)?)?)?"
+)
+"""The date-times of ISO 8601 whose meaning does not hang on who reads them."""
+_UUID = re.compile(
+    r"(?:urn:uuid:)?(?:(?P<open>\{)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?(open)\})"
+    r"|[0-9a-f]{32})",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def canonical(value: object) -> bytes:
@@ -55,6 +65,14 @@ def digest(value: object) -> bytes:
 def normal_form(value: object) -> JsonValue:
     """Return the value as its canonical form reads: tags in their one spelling, 1.0 as 1."""
     return _Normaliser().value(value, 1)
+
+
+def is_tag(value: JsonValue) -> bool:
+    """Say whether a value in normal form is a tagged one, which has no members."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    (key,) = value
+    return key[:1] == "$" and key[:2] != "$$"
 
 
 class _Normaliser:
@@ -150,9 +168,8 @@ class _Normaliser:
             raise Refusal(f"the tag {key} holds a string", self._steps)
         try:
             return spell(payload)
-        except (ValueError, InvalidOperation, OverflowError) as error:
-            reason = error.args[0] if type(error) is ValueError else f"this is not a {key}"
-            raise Refusal(str(reason), self._steps) from error
+        except ValueError as error:
+            raise Refusal(str(error), self._steps) from error
 
 
 def _spell_int(text: str) -> JsonValue:
@@ -163,15 +180,23 @@ def _spell_int(text: str) -> JsonValue:
 
 
 def _spell_decimal(text: str) -> JsonValue:
+    return {"$dec": decimal(text)}
+
+
+def decimal(text: str) -> str:
+    """Write a decimal number in its one spelling: `12.5` for `12.50`. Raises ValueError where it is not one."""
     if not _DECIMAL.match(text):
         raise ValueError("a $dec is a finite decimal number such as 12.50 or 1E-7")
-    sign, digits, exponent = Decimal(text).as_tuple()
+    try:
+        sign, digits, exponent = Decimal(text).as_tuple()
+    except InvalidOperation as error:
+        raise ValueError("the exponent of this $dec is out of all bounds") from error
     significant = "".join(map(str, digits)).lstrip("0")
     shortened = significant.rstrip("0")
     if not shortened:
-        return {"$dec": "0"}
+        return "0"
     power = int(exponent) + len(significant) - len(shortened)
-    return {"$dec": _plain_decimal("-" if sign else "", shortened, power)}
+    return _plain_decimal("-" if sign else "", shortened, power)
 
 
 def _plain_decimal(sign: str, digits: str, power: int) -> str:
@@ -190,16 +215,29 @@ def _spell_datetime(text: str) -> JsonValue:
 
 def utc(text: str) -> str:
     """Write an ISO 8601 date-time with offset as UTC, `2026-10-12T14:00:00Z`. Raises ValueError, naive or unread."""
-    if any(len(digits.rstrip("0")) > 6 for digits in _FRACTION.findall(text)):
+    written = _DATE_TIME.fullmatch(text.upper())
+    if written is None:
+        raise ValueError("this is not an ISO 8601 date-time such as 2026-10-12T14:00:00Z")
+    if written["time"] is None:
+        raise ValueError("a date alone is not a date-time")
+    if written["offset"] is None:
+        raise ValueError("a date-time without an offset names no instant; add 'Z' or an offset")
+    fraction = (written["fraction"] or "").rstrip("0")
+    if len(fraction) > 6:
         raise ValueError("a date-time has at most six digits after the second")
+    time = written["time"].replace(":", "")
+    if fraction and len(time) < 6:
+        raise ValueError("a date-time has a fraction of the second alone; write the seconds")
+    if time[:2] == "24" or time[4:] == "60":
+        raise ValueError("a date-time has hours 00 to 23 and seconds 00 to 59; write the instant that follows")
+    return _in_utc(f"{written['date']}T{time}{'.' + fraction if fraction else ''}{written['offset']}")
+
+
+def _in_utc(text: str) -> str:
     try:
         value = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError("this is not an ISO 8601 date-time") from error
-    if "T" not in text.upper() and " " not in text:
-        raise ValueError("a date alone is not a date-time")
-    if value.tzinfo is None:
-        raise ValueError("a date-time without an offset names no instant; add 'Z' or an offset")
+        raise ValueError("this date-time is in no calendar") from error
     try:
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except OverflowError as error:
@@ -208,14 +246,16 @@ def utc(text: str) -> str:
 
 def _spell_bytes(text: str) -> JsonValue:
     try:
-        value = base64.b64decode(text, validate=True)
-    except binascii.Error as error:
+        value = base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError("a $b64 is standard base64 with padding") from error
     return {"$b64": base64.b64encode(value).decode()}
 
 
 def _spell_uuid(text: str) -> JsonValue:
-    return {"$uuid": str(uuid.UUID(text))}
+    if _UUID.fullmatch(text) is None:
+        raise ValueError("a $uuid is 32 hexadecimal digits, such as 0192f5b0-7c3a-7000-8000-000000000001")
+    return {"$uuid": str(uuid.UUID(text.lower()))}
 
 
 _TAGS: Final[dict[str, Callable[[str], JsonValue]]] = {

@@ -1,18 +1,49 @@
 """Wire structs of a tool: what the side-effect registry holds of it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from twiceshy_contract.names import EffectClass, KeyRule, LeaseSeconds, ToolName
 
-NormaliserName = Literal["utc", "email"]
+NormaliserName = Literal["email", "money", "nfc", "phone", "trim_casefold", "url", "utc"]
 DeclaredBy = Literal["person", "code"]
 _Pointer = Annotated[str, msgspec.Meta(pattern=r"^/", max_length=500)]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a declaration."""
+
+
+_SAFE: Final = 2**53 - 1
+_Spelling = Annotated[str, msgspec.Meta(pattern=r"^[^$]")]
+_Meant = str | Annotated[int, msgspec.Meta(ge=-_SAFE, le=_SAFE)]
+
+
+class NormaliserWith(_Part, frozen=True, kw_only=True):
+    """A normaliser with what it needs to know: exactly one of these.
+
+    `phone`: the region (ISO 3166, such as `DE`) of numbers that are written without a country code. `alias`: what
+    each spelling means, such as an address to the id of its user; any other value stays as it is. A spelling does
+    not begin with `$`.
+    """
+
+    phone: Annotated[str, msgspec.Meta(pattern=r"^[A-Z]{2}$(?!\n)")] | msgspec.UnsetType = msgspec.UNSET
+    alias: Annotated[dict[_Spelling, _Meant], msgspec.Meta(min_length=1)] | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if len(self.given) != 1:
+            raise ValueError(f"a normaliser holds exactly one of {', '.join(self.__struct_fields__)}")
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of what is given."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) is not msgspec.UNSET)
+
+
+_Single = NormaliserName | NormaliserWith
+Normaliser: TypeAlias = _Single | Annotated[tuple[_Single, ...], msgspec.Meta(min_length=2)]
+"""A normaliser by its name or with what it needs, or several, applied in order."""
 
 
 class KeyDeclaration(_Part, frozen=True, kw_only=True):
@@ -27,13 +58,27 @@ class ArgumentRoles(_Part, frozen=True, kw_only=True):
 
     `identity` must match; empty, it is all that is neither content nor ignored; else what no path names is
     content. `content` may be rephrased. `ignored` is not looked at. The longest matching path decides; an item that
-    a path names by its number is outside of `*`.
+    a path names by its number is outside of `*`. `normalisers` say in which ways one value is written.
     """
 
     identity: tuple[_Pointer, ...] = ()
     content: tuple[_Pointer, ...] = ()
     ignored: tuple[_Pointer, ...] = ()
-    normalisers: dict[_Pointer, NormaliserName] = {}
+    normalisers: dict[_Pointer, Normaliser] = {}
+
+    def __post_init__(self) -> None:
+        for path, normaliser in self.normalisers.items():
+            if isinstance(normaliser, tuple):
+                _check_order(path, normaliser)
+
+
+def _check_order(path: str, parts: tuple[_Single, ...]) -> None:
+    """Refuse a list with a second spelling: a normaliser twice, or one behind the alias, which is the end."""
+    names = [part if isinstance(part, str) else part.given[0] for part in parts]
+    if len(set(names)) != len(names):
+        raise ValueError(f"the normalisers of {path} name one twice")
+    if "alias" in names[:-1]:
+        raise ValueError(f"the alias of {path} is the last of its normalisers: what it leads to is the meaning")
 
 
 class ToolDeclaration(_Part, frozen=True, kw_only=True):

@@ -1,12 +1,13 @@
 """Arguments as a tool's roles see them."""
 
 import hashlib
+from typing import Any
 
 import pytest
 
 from guard.core.arguments import ArgumentReader, arguments_of
 from twiceshy_contract.refusals import Refusal
-from twiceshy_contract.tools import ArgumentRoles, NormaliserName
+from twiceshy_contract.tools import ArgumentRoles, Normaliser, NormaliserWith
 
 
 def reader(
@@ -14,7 +15,7 @@ def reader(
     identity: tuple[str, ...] = (),
     content: tuple[str, ...] = (),
     ignored: tuple[str, ...] = (),
-    normalisers: dict[str, NormaliserName] | None = None,
+    normalisers: dict[str, Normaliser] | None = None,
 ) -> ArgumentReader:
     return ArgumentReader(
         ArgumentRoles(identity=identity, content=content, ignored=ignored, normalisers=normalisers or {})
@@ -123,6 +124,45 @@ def test_a_normaliser_refuses_what_it_cannot_read_with_its_place(value: object) 
     with pytest.raises(Refusal) as caught:
         reader(normalisers={"/a/at": "utc"}).read({"a": {"at": value}})
     assert caught.value.path == "/a/at"
+
+
+def test_what_a_normaliser_wrote_is_one_value_of_its_role() -> None:
+    roles = reader(content=("/price",), normalisers={"/price": "money", "/prices/*": "money"})
+    reading = roles.read({"price": {"currency": "eur", "amount": 12.5}, "prices": ["EUR 1"]})
+    assert (reading.identity, reading.content) == (b'{"prices":["1.00 EUR"]}', b'{"price":"12.50 EUR"}')
+
+
+@pytest.mark.parametrize(
+    "declared", [{"identity": ("/price/amount",)}, {"normalisers": {"/price": "money", "/price/currency": "nfc"}}]
+)
+def test_no_path_leads_below_a_normaliser(declared: dict[str, Any]) -> None:
+    with pytest.raises(Refusal, match="no path leads below it") as caught:
+        reader(**{"normalisers": {"/price": "money"}, **declared})
+    assert caught.value.path == "/arguments/normalisers/~1price"
+
+
+def test_a_normaliser_that_can_never_hold_is_refused_with_its_place_in_the_declaration() -> None:
+    with pytest.raises(Refusal, match="UK is no region") as caught:
+        reader(normalisers={"/a/to": ("trim_casefold", NormaliserWith(phone="UK"))})
+    assert caught.value.path == "/arguments/normalisers/~1a~1to/1/phone"
+
+
+def test_a_normaliser_on_a_list_is_refused_and_on_its_items_is_right() -> None:
+    with pytest.raises(Refusal, match="mail address is a string") as caught:
+        reader(normalisers={"/to": "email"}).read({"to": ["Bob@example.com"]})
+    assert caught.value.path == "/to"
+    assert reader(normalisers={"/to/*": "email"}).read({"to": ["Bob@example.com"]}).identity == (
+        b'{"to":["bob@example.com"]}'
+    )
+
+
+def test_values_that_a_normaliser_made_one_differ_nowhere() -> None:
+    roles = reader(content=("/url",), normalisers={"/to": NormaliserWith(phone="DE"), "/url": "url"})
+    one: dict[str, object] = {"to": "030 123456", "url": "https://example.com"}
+    other: dict[str, object] = {"to": "+49 30 123456", "url": "HTTPS://EXAMPLE.com:443/"}
+    assert roles.read(one) == roles.read(other)
+    assert roles.differing_identity(one, other) + roles.differing_content(one, other) == ()
+    assert roles.differing_identity(one, other | {"to": "+49 30 123457"}) == ("/to",)
 
 
 def test_the_place_of_what_is_no_json_is_seen_from_the_arguments() -> None:
