@@ -5,22 +5,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from litestar import Litestar
-
 from guard.service.use_cases import UseCases
 from guard.settings import Settings
 from guard.store.sql.engine import open_store
+from guard.web.front import Front
 from guard.web.routes import web
 
 
-def stop_waiting(served: Litestar) -> None:
+def stop_waiting(served: Front) -> None:
     """Let no request wait any longer; to be said before the server waits for its requests to end."""
-    use_cases: UseCases | None = served.state.get("use_cases")
+    use_cases: UseCases | None = served.rest.state.get("use_cases")
     if use_cases is not None:
         use_cases.stop_waiting()
 
 
-def app(settings: Settings) -> Litestar:
+def app(settings: Settings) -> Front:
     """Return the service as an ASGI application; it opens its database when it starts."""
 
     @asynccontextmanager

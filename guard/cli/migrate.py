@@ -6,9 +6,10 @@ from contextlib import contextmanager
 
 import click
 
+from guard import preparation
+from guard.cli.variables import refuse_unknown_variables
 from guard.ports.store import StoreUnavailable
 from guard.settings import DEFAULT_DATABASE
-from guard.store.sql import schema
 from guard.store.sql.refusals import DatabaseRefused
 
 DATABASE_OPTION = click.option(
@@ -37,6 +38,7 @@ def said_plainly() -> Iterator[None]:
 @DATABASE_OPTION
 def migrate(database: str) -> None:
     """Bring the database's schema to this version; safe to repeat."""
+    refuse_unknown_variables()
     with said_plainly():
-        revision = asyncio.run(schema.migrate(database))
+        revision = asyncio.run(preparation.migrate(database))
     click.echo(f"The schema is at {revision}.")

@@ -1,20 +1,22 @@
 """`twiceshy serve`: the guard as a process."""
 
 import asyncio
+import gc
+import logging
 import socket
 import sys
 from typing import Final
 
 import click
-import structlog
 import uvicorn
-from litestar import Litestar
 
+from guard import logs
 from guard.app import app, stop_waiting
 from guard.cli.migrate import DATABASE_OPTION, said_plainly
+from guard.cli.variables import refuse_unknown_variables
+from guard.preparation import prepare
 from guard.settings import DEFAULT_HOST, DEFAULT_PORT, Settings, SettingsRefused, tokens_of
-from guard.store.sql.engine import open_store
-from guard.store.sql.schema import migrate
+from guard.web.front import Front
 
 GRACE_SECONDS: Final = 10
 """How long a service that is asked to stop waits for its last requests."""
@@ -23,7 +25,7 @@ GRACE_SECONDS: Final = 10
 class _Announcing(uvicorn.Server):
     """Says that it serves once it does, and lets nobody wait once it is to stop."""
 
-    def __init__(self, config: uvicorn.Config, served: Litestar, announcement: str) -> None:
+    def __init__(self, config: uvicorn.Config, served: Front, announcement: str) -> None:
         super().__init__(config)
         self._served = served
         self._announcement = announcement
@@ -48,18 +50,24 @@ class _Announcing(uvicorn.Server):
 )  # fmt: skip
 @DATABASE_OPTION
 @click.option("--tokens", default="", envvar="TWICESHY_TOKENS", help="Bearer tokens, separated by commas.")
-def serve(host: str, port: int, database: str, tokens: str) -> None:
+@click.option(
+    "--log", default="requests", show_default=True, envvar="TWICESHY_LOG", type=click.Choice(["requests", "problems"]),
+    help="Log one line a request, or only what goes wrong.",
+)  # fmt: skip
+def serve(host: str, port: int, database: str, tokens: str, log: str) -> None:
     """Serve the guard.
 
     A SQLite file is made and brought up to date by itself; PostgreSQL is brought up to date by `migrate`.
     """
+    refuse_unknown_variables()
     try:
         settings = Settings(database=database, host=host, port=port, tokens=tokens_of(tokens))
     except SettingsRefused as error:
         raise click.UsageError(str(error)) from error
     with said_plainly():
-        asyncio.run(_prepare(settings))
-    _log_to_stderr()
+        asyncio.run(prepare(settings.database))
+    logs.write_to_stderr(logging.INFO if log == "requests" else logging.WARNING)
+    _spare_the_collector()
     listening = _listen(settings)
     bound_host, bound_port = listening.getsockname()[:2]
     shown = f"[{bound_host}]" if ":" in bound_host else bound_host
@@ -84,27 +92,14 @@ def serve(host: str, port: int, database: str, tokens: str) -> None:
         sys.exit(1)
 
 
-async def _prepare(settings: Settings) -> None:
-    """Bring a SQLite file up to date, and open the database once, so that what is wrong is said in one line."""
-    if settings.database.startswith("sqlite"):
-        await migrate(settings.database)
-    store = await open_store(settings.database)
-    await store.close()
+def _spare_the_collector() -> None:
+    """Let Python's collector pass over what lives as long as the process, and look for cycles less often.
 
-
-def _log_to_stderr() -> None:
-    """Write one JSON line an event, with traces but without the values of variables."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
+    A request leaves none behind; by default every 700 objects are a reason to look.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _listen(settings: Settings) -> socket.socket:

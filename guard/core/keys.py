@@ -6,6 +6,7 @@ in the index. Effects that have no run in their name take a zero prefix.
 """
 
 import hashlib
+import struct
 from typing import Final
 
 from guard.core.effects import Key, RunId, TenantId
@@ -14,6 +15,7 @@ from twiceshy_contract.names import KeyRule
 SCHEME: Final = b"twiceshy/1"
 _PREFIX_BYTES: Final = 6
 _MAIN_BRANCH: Final = b""
+_LENGTHS: Final = struct.Struct(">I").pack
 
 
 def slot(tenant: TenantId, run: RunId | None, tool: str, rule: KeyRule, value: bytes) -> bytes:
@@ -46,8 +48,4 @@ def downstream_key(key: Key, epoch: int) -> str:
 
 
 def _digest(*fields: bytes) -> bytes:
-    hashed = hashlib.sha256()
-    for field in fields:
-        hashed.update(len(field).to_bytes(4, "big"))
-        hashed.update(field)
-    return hashed.digest()
+    return hashlib.sha256(b"".join([part for field in fields for part in (_LENGTHS(len(field)), field)])).digest()

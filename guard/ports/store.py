@@ -1,11 +1,11 @@
 """What the service needs of a database. One behaviour on every backend, held by one contract suite."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
 
 import msgspec
 
-from guard.core.effects import Effect, Evidence, Key, RunId, TenantId
+from guard.core.effects import Duration, Effect, Evidence, Instant, Key, RunId, TenantId
 from guard.core.runs import Run
 from guard.core.tools import Tool
 from guard.ports.steps import Step, StepResult
@@ -44,6 +44,39 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """How many effects wait for a person, and how many are being executed. Doubt that was closed is not counted.
+
+    `oldest_lease` is how long ago the oldest lease that is held was granted; 0 where there is none.
+    """
+
+    in_doubt: int
+    executing: int
+    oldest_lease: Duration = Duration(0)
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """What a database says of itself at its time `now`: its `revision` (None: no schema) and the one that is needed.
+
+    `durability` are the settings that decide whether a power cut can take back what was answered, in the database's
+    own words. `free_bytes` is the room that is left where the file is.
+    """
+
+    kind: Literal["sqlite", "postgresql"]
+    version: str
+    revision: str | None
+    needed: str
+    now: Instant
+    durability: Mapping[str, str]
+    is_durable: bool
+    free_bytes: int | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the schema is the one that this code needs."""
+        return self.revision == self.needed
+
+
 class EffectStore(Protocol):
     """Effects and their attempts."""
 
@@ -69,6 +102,9 @@ class EffectStore(Protocol):
 
     async def evidence(self, key: Key) -> list[Evidence]:
         """Return the contradicting proof that was kept of an effect, oldest first."""
+
+    async def tally(self, tenant: TenantId) -> Tally:
+        """Count the effects in open doubt and in execution."""
 
 
 class RunStore(Protocol):
@@ -125,6 +161,9 @@ class Store(Protocol):
 
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""
+
+    async def describe(self) -> Description:
+        """Describe the database. Raises StoreUnavailable, also where it cannot be written."""
 
     async def close(self) -> None:
         """Give back all connections."""

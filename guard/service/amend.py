@@ -4,19 +4,19 @@ from collections.abc import Callable, Generator
 from typing import assert_never
 
 import msgspec
-import structlog
 
 from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import Decision, decide
 from guard.core.situation import Event
+from guard.logs import logger
 from guard.ports.steps import Found, Look, Replace, RunClosed, Step, StepResult, Written
 from guard.service.intake import Intake
 from guard.service.outcomes import Refused, ReportOutcome, Settled
 from guard.service.registry import Registry
 from guard.service.verdicts import refusal
 
-_log = structlog.get_logger("guard.amend")
+_log = logger("guard.amend")
 
 Change = Callable[[Effect, Decision, Instant], Effect]
 """What the event does to the effect besides its life: its outcome, its resolution."""
@@ -51,7 +51,7 @@ class Amend:
         if found.effect is None or found.effect.intent.tenant != tenant:
             return not_found(amendment.key)
         known = await self._registry.find(tenant, found.effect.intent.tool)
-        return await self._intake.do(amendment.key, amend(amendment, found, known.tool.rules))
+        return await self._intake.do(amendment.key, amend(amendment, found, known.rules))
 
 
 def look(key: Key) -> Generator[Step, StepResult, Found]:

@@ -1,6 +1,7 @@
 """Begin: may this call run? At most one attempt at a time ever hears yes."""
 
 import asyncio
+import itertools
 from collections.abc import Generator
 from typing import Final, assert_never
 
@@ -13,8 +14,10 @@ from guard.core.lifecycle import Decision
 from guard.core.situation import Event
 from guard.ports.steps import Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
 from guard.service.intake import Intake
+from guard.service.measures import Measures
 from guard.service.naming import NamedCall, Naming
 from guard.service.outcomes import BeginOutcome, Granted, Refused, Replayed
+from guard.service.records import Records
 from guard.service.verdicts import refusal
 from guard.service.waiting import Waiters
 from twiceshy_contract.effects import BeginRequest
@@ -26,10 +29,12 @@ GLANCE_SECONDS: Final = 1.0
 class Begin:
     """The use case with its waiting."""
 
-    def __init__(self, naming: Naming, intake: Intake, waiters: Waiters) -> None:
+    def __init__(self, naming: Naming, intake: Intake, waiters: Waiters, records: Records, measures: Measures) -> None:
         self._naming = naming
         self._intake = intake
         self._waiters = waiters
+        self._records = records
+        self._measures = measures
 
     async def __call__(self, tenant: TenantId, request: BeginRequest) -> BeginOutcome:
         """Answer a begin; with `wait_seconds`, hold it while another attempt executes.
@@ -39,10 +44,31 @@ class Begin:
         call = await self._naming.name(tenant, request)
         if isinstance(call, Refused):
             return call
-        outcome = await self._intake.do(call.lane, begin(call))
+        replayed = self._replayed(call)
+        outcome = await self._begun(call) if replayed is None else replayed
+        self._measures.begun(call.named_by.tool, _kind(outcome))
         if request.wait_seconds and isinstance(outcome, Refused) and outcome.code == "in-progress":
-            return await self._wait(call, outcome, request.wait_seconds)
+            outcome = await self._wait(call, outcome, request.wait_seconds)
+            self._measures.begun(call.named_by.tool, _kind(outcome))
         return outcome
+
+    async def _begun(self, call: NamedCall) -> BeginOutcome:
+        outcome = await self._intake.do(call.lane, begin(call))
+        if isinstance(outcome, Replayed):
+            self._records.keep(outcome.effect)
+        return outcome
+
+    def _replayed(self, call: NamedCall) -> Replayed | None:
+        """Answer from what this process has seen; None where only the database can say."""
+        event = Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
+        for rank in itertools.count(1):
+            effect = self._records.get(call.key(rank))
+            if effect is None:
+                return None
+            ruling = rule(call, effect, event, effect.life.ended_at or Instant(0))
+            if ruling is not None:
+                return ruling.outcome if isinstance(ruling.outcome, Replayed) and ruling.planned is None else None
+        return None
 
     async def _wait(self, call: NamedCall, outcome: Refused, wait: float) -> BeginOutcome:
         """Wait for the effect's lease to end in any way; answer what it came to. A wake never grants."""
@@ -53,10 +79,22 @@ class Begin:
             if self._waiters.is_closed:
                 break
             with self._waiters.waiting(latest.effect.intent.key) as told:
-                latest = await self._intake.do(call.lane, watch(call))
+                replayed = self._replayed(call)
+                latest = await self._intake.do(call.lane, watch(call)) if replayed is None else replayed
                 if isinstance(latest, Refused) and latest.code == "in-progress":
                     await _sleep_until_told(told, min(until - clock(), latest.retry_after or 0.0, GLANCE_SECONDS))
         return latest
+
+
+def _kind(outcome: BeginOutcome) -> str:
+    match outcome:
+        case Granted():
+            return "execute"
+        case Replayed():
+            return "replay"
+        case Refused():
+            return outcome.code
+    assert_never(outcome)
 
 
 async def _sleep_until_told(told: asyncio.Future[None], timeout: float) -> None:
@@ -152,7 +190,8 @@ def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event
         outcome = refusal(decision.verdict, after, rules, now)
     if after == effect:
         return Ruling(outcome=outcome)
-    open_run = call.run_id if decision.verdict == "granted" else None
+    is_new_try = decision.life.fence > effect.life.fence
+    open_run = call.run_id if is_new_try else None
     return Ruling(outcome=outcome, planned=Replace(seen=effect.version, effect=after, open_run=open_run))
 
 

@@ -28,7 +28,7 @@ class Commit:
     async def __call__(self, tenant: TenantId, key: Key, request: CommitRequest) -> ReportOutcome:
         """Record a result. Raises Refusal for a result that is not tagged JSON, StoreUnavailable."""
         check_result(request.result)
-        outcome = msgspec.json.encode(Outcome(result=request.result))
+        outcome = msgspec.json.encode(Outcome(result=request.result, result_type=request.result_type))
         token, fence = AttemptToken(request.attempt), Fence(request.fence)
         first = await self._intake.do(key, _finish(Finish(key=key, token=token, fence=fence, outcome=outcome)))
         if isinstance(first, Settled | Refused):

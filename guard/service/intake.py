@@ -6,15 +6,16 @@ lone call goes at once and a thousand calls share one transaction. There is no t
 """
 
 import asyncio
+import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import Final, TypeVar, cast
 
-import structlog
-
+from guard.logs import logger
 from guard.ports.steps import Step, StepResult, Written
 from guard.ports.store import EffectStore, StatementFailed, StoreUnavailable
+from guard.service.measures import Measures
 
 T = TypeVar("T")
 Work = Generator[Step, StepResult, T]
@@ -22,18 +23,19 @@ Work = Generator[Step, StepResult, T]
 MAX_BATCH: Final = 512
 """Steps that one transaction takes at the most."""
 
-_log = structlog.get_logger("guard.intake")
+_log = logger("guard.intake")
 
 
 class _Job:
     """One use case under way: its generator, its next step, and who waits for its outcome."""
 
-    __slots__ = ("_work", "outcome", "step")
+    __slots__ = ("_work", "outcome", "step", "waits_since")
 
     def __init__(self, work: Work[object], first: Step, outcome: asyncio.Future[object]) -> None:
         self._work = work
         self.outcome = outcome
         self.step = first
+        self.waits_since = time.perf_counter()
 
     def advance(self, result: StepResult) -> bool:
         """Hand over what the store found; say whether another step follows."""
@@ -58,10 +60,11 @@ class _Job:
 class _Lane:
     """One queue with at most one batch in flight."""
 
-    def __init__(self, number: int, store: EffectStore, written: Callable[[Written], None]) -> None:
+    def __init__(self, number: int, store: EffectStore, written: Callable[[Written], None], measures: Measures) -> None:
         self._number = number
         self._store = store
         self._written = written
+        self._measures = measures
         self._queue: deque[_Job] = deque()
         self._arrived = asyncio.Event()
 
@@ -83,8 +86,10 @@ class _Lane:
             self._arrived.clear()
 
     async def _apply(self, batch: list[_Job]) -> list[_Job]:
+        started = time.perf_counter()
         try:
             results = await self._apply_again_if_lost([job.step for job in batch])
+            self._measures.applied(len(batch), started - batch[0].waits_since, time.perf_counter() - started)
         except StatementFailed as error:
             if len(batch) > 1:
                 middle = len(batch) // 2
@@ -96,9 +101,10 @@ class _Lane:
             for job in batch:
                 job.fail(error)
             return []
-        for result in results:
-            if isinstance(result, Written):
-                self._written(result)
+        written = [result for result in results if isinstance(result, Written)]
+        for result in written:
+            self._written(result)
+        self._measures.written(result.effect.life.state for result in written)
         return [job for job, result in zip(batch, results, strict=True) if job.advance(result)]
 
     async def _apply_again_if_lost(self, steps: list[Step]) -> list[StepResult]:
@@ -112,8 +118,8 @@ class _Lane:
 class Intake:
     """The lanes of one process."""
 
-    def __init__(self, store: EffectStore, written: Callable[[Written], None]) -> None:
-        self._lanes = [_Lane(number, store, written) for number in range(store.lanes)]
+    def __init__(self, store: EffectStore, written: Callable[[Written], None], measures: Measures) -> None:
+        self._lanes = [_Lane(number, store, written, measures) for number in range(store.lanes)]
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:

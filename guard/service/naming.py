@@ -109,7 +109,7 @@ class Naming:
     async def name(self, tenant: TenantId, request: BeginRequest) -> NamedCall | Refused:
         """Name a call; its run is opened where it is new. Raises Refusal for what cannot be understood."""
         held = await self._registry.find(tenant, request.tool)
-        rules, named_by = held.tool.rules, held
+        rules, named_by = held.rules, held
         if rules.effect_class == "read":
             return _only_reads(request)
         understood = _understood(request, held)
@@ -124,7 +124,7 @@ class Naming:
         return NamedCall(
             tenant=tenant,
             named_by=named_by,
-            rules=narrowed(rules, named_by.tool.rules),
+            rules=rules if named_by is held else narrowed(rules, named_by.rules),
             reading=reading,
             rule=rule,
             slot=slot(tenant, run_id, request.tool, rule, slot_value(request, rule, reading)),

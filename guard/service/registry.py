@@ -8,6 +8,7 @@ import msgspec
 
 from guard.core.arguments import ArgumentReader
 from guard.core.effects import RunId, TenantId
+from guard.core.lease import Rules
 from guard.core.tools import Tool, undeclared
 from guard.ports.store import Pin, ToolStore
 from guard.service.loading import Loader
@@ -21,9 +22,10 @@ MAX_PINS: Final = 100_000
 
 
 class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A version of a tool with the reader of its arguments."""
+    """A version of a tool with its rules and the reader of its arguments."""
 
     tool: Tool
+    rules: Rules
     reader: ArgumentReader
 
 
@@ -89,4 +91,4 @@ class Registry:
 
 
 def _known(tool: Tool) -> KnownTool:
-    return KnownTool(tool=tool, reader=ArgumentReader(tool.declaration.arguments))
+    return KnownTool(tool=tool, rules=tool.rules, reader=ArgumentReader(tool.declaration.arguments))

@@ -50,6 +50,8 @@ def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
         if effect is None:
             ended = Effect(version=0, intent=call.intent(rank), life=decide(None, event, rules, at).life)
             found = yield Replace(seen=0, effect=ended)
+        elif effect.intent.tool != call.request.tool:
+            return Settled(effect=effect, at=at)
         elif isinstance(admit(call.as_read_now(effect), call.compared, event, rules, at), NextGeneration):
             rank += 1
             found = yield Look(key=call.key(rank))

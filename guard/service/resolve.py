@@ -37,7 +37,8 @@ class Resolve:
 
         def is_done(effect: Effect) -> bool:
             is_same = effect.resolution == resolution and effect.life.fence == request.fence
-            return is_same and (not is_applied or effect.outcome == outcome)
+            is_undone = request.as_ == "closed" and not effect.life.closed
+            return is_same and not is_undone and (not is_applied or effect.outcome == outcome)
 
         asked_at = None if request.as_of is None else instant(request.as_of)
         event = Event(name=_EVENTS[request.as_], fence=Fence(request.fence), asked_at=asked_at)

@@ -5,11 +5,11 @@ from collections.abc import Generator
 from typing import Final
 
 import msgspec
-import structlog
 
 from guard.core.effects import Effect, Key
 from guard.core.lease import Rules
 from guard.core.lifecycle import touch
+from guard.logs import logger
 from guard.ports.steps import Found, Replace, Step, StepResult
 from guard.ports.store import EffectStore, StoreUnavailable
 from guard.service.amend import look
@@ -19,7 +19,7 @@ from guard.service.registry import Registry
 SWEEP_SECONDS: Final = 1.0
 SWEEP_BATCH: Final = 500
 
-_log = structlog.get_logger("guard.sweep")
+_log = logger("guard.sweep")
 
 
 class Sweep:
@@ -57,7 +57,7 @@ class Sweep:
         found = await self._intake.do(key, look(key))
         if found.effect is not None:
             known = await self._registry.find(found.effect.intent.tenant, found.effect.intent.tool)
-            await self._intake.do(key, _expire(found.effect, found, known.tool.rules))
+            await self._intake.do(key, _expire(found.effect, found, known.rules))
 
 
 def _expire(effect: Effect, found: Found, rules: Rules) -> Generator[Step, StepResult, None]:

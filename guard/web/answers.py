@@ -1,9 +1,10 @@
 """Effects as answers: from what the service says to the wire structs."""
 
-from typing import TypedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypedDict, assert_never
 
 import msgspec
-from litestar import Response
 
 from guard.core import lease as leases
 from guard.core.arguments import arguments_of
@@ -11,8 +12,10 @@ from guard.core.effects import SECOND, Attempt, Effect, Evidence, Instant
 from guard.core.keys import downstream_key
 from guard.core.runs import Run
 from guard.core.tools import Tool
-from guard.service.outcomes import Granted, Replayed, Settled
+from guard.service.outcomes import BeginOutcome, Granted, Refused, Replayed, ReportOutcome, Settled
 from guard.service.use_cases import Shown
+from guard.web import problems
+from guard.web.answer import Answer, json_answer
 from guard.web.instants import rfc3339, rfc3339_or_none, seconds_between
 from guard.web.wire import wire_key
 from twiceshy_contract.effects import (
@@ -31,6 +34,8 @@ from twiceshy_contract.names import KeyRule, PublicState
 from twiceshy_contract.runs import RunView
 from twiceshy_contract.tools import ToolView
 from twiceshy_contract.wire import REPLAYED_HEADER, EffectKey
+
+_REPLAYED: Final[Mapping[str, str]] = MappingProxyType({REPLAYED_HEADER: "true"})
 
 
 class _Common(TypedDict):
@@ -59,12 +64,29 @@ class _Line(TypedDict):
     closed: bool
 
 
-def json_answer(value: msgspec.Struct, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
-    """Write a wire struct as JSON."""
-    return Response(msgspec.json.encode(value), status_code=status, media_type="application/json", headers=headers)
+def begun(outcome: BeginOutcome) -> Answer:
+    """Answer a begin."""
+    match outcome:
+        case Granted():
+            return execute(outcome)
+        case Replayed():
+            return replay(outcome)
+        case Refused():
+            return problems.refused(outcome)
+    assert_never(outcome)
 
 
-def execute(granted: Granted) -> Response[bytes]:
+def reported(outcome: ReportOutcome) -> Answer:
+    """Answer a report, a renewal, a release or a resolution."""
+    match outcome:
+        case Settled():
+            return settled(outcome)
+        case Refused():
+            return problems.refused(outcome)
+    assert_never(outcome)
+
+
+def execute(granted: Granted) -> Answer:
     """Answer 201: the caller holds the lease."""
     effect = granted.effect
     attempt = _latest(effect)
@@ -79,10 +101,11 @@ def execute(granted: Granted) -> Response[bytes]:
             lease_seconds_left=seconds_between(granted.at, attempt.deadline),
         ),
         status=201,
+        said="execute",
     )
 
 
-def replay(replayed: Replayed) -> Response[bytes]:
+def replay(replayed: Replayed) -> Answer:
     """Answer 200 with the record, marked."""
     effect = replayed.effect
     return json_answer(
@@ -93,11 +116,12 @@ def replay(replayed: Replayed) -> Response[bytes]:
             repeat_of=RepeatOf(run=effect.intent.run, step=effect.intent.step),
             drift=Drift(content=replayed.drift) if replayed.drift else None,
         ),
-        headers={REPLAYED_HEADER: "true"},
+        said="replay",
+        headers=_REPLAYED,
     )
 
 
-def settled(answer: Settled) -> Response[bytes]:
+def settled(answer: Settled) -> Answer:
     """Answer 200 with the effect as it stands."""
     effect, latest = answer.effect, answer.effect.life.latest
     holds = latest if effect.life.state == "executing" else None
@@ -110,7 +134,8 @@ def settled(answer: Settled) -> Response[bytes]:
             lease_expires_at=rfc3339(holds.deadline) if holds else None,
             lease_seconds_left=seconds_between(answer.at, holds.deadline) if holds else None,
             retry_after_seconds=seconds_between(answer.at, retry_at) if retry_at else None,
-        )
+        ),
+        said=effect.life.state,
     )
 
 

@@ -14,13 +14,15 @@ from litestar.openapi.spec import (
     OpenAPIResponse,
     Operation,
     Parameter,
+    PathItem,
     Reference,
     RequestBody,
     Schema,
 )
 
-from guard.web.problems import PROBLEM_JSON
+from guard.web.verb import Verbs
 from twiceshy_contract.problems import PROBLEMS, Problem
+from twiceshy_contract.wire import PROBLEM_JSON
 
 _COMPONENTS: Final = "#/components/schemas/{name}"
 _wire_structs: Final[set[type[msgspec.Struct]]] = {Problem}
@@ -63,6 +65,14 @@ def config(version: str) -> OpenAPIConfig:
         description="The guard that every mutating tool call of an agent passes before it may touch the world.",
         render_plugins=[JsonRenderPlugin(path="/openapi.json"), SwaggerRenderPlugin()],
     )
+
+
+def add_verbs(description: OpenAPI, verbs: Verbs) -> None:
+    """Add the operations that are served in front of the framework's routes."""
+    paths = description.paths = description.paths or {}
+    for verb in verbs.all:
+        item = paths.setdefault(verb.path, PathItem())
+        item.post = verb.operation(operation_id=verb.path)
 
 
 def add_wire_structs(description: OpenAPI) -> None:

@@ -1,26 +1,39 @@
 """Problems as answers: RFC 9457 bodies, one mapping for every error that a handler may raise."""
 
 import math
+from collections.abc import Mapping
+from typing import Final, Literal
 
 import msgspec
-import structlog
 from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
+from structlog.contextvars import get_contextvars
 
 from guard.core.effects import Effect
+from guard.logs import logger
 from guard.ports.store import StoreUnavailable
 from guard.service.outcomes import Refused
+from guard.web.answer import Answer
 from guard.web.wire import wire_key
 from twiceshy_contract.problems import PROBLEMS, FieldError, Problem, ProblemCode, problem_type
 from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.wire import PROBLEM_JSON
 
-PROBLEM_JSON = "application/problem+json"
 STORE_RETRY_SECONDS = 1.0
 
 ApiRequest = Request[None, None, State]
 
-_log = structlog.get_logger("guard.web")
+
+class Unreadable(Exception):
+    """The request's body cannot be read at all: it is too large, or of another kind."""
+
+    def __init__(self, code: Literal["unsupported-media-type", "too-large"]) -> None:
+        super().__init__(code)
+        self.code: Final = code
+
+
+_log = logger("guard.web")
 _CODES: dict[int, ProblemCode] = {
     401: "unauthorized",
     404: "not-found",
@@ -30,14 +43,14 @@ _CODES: dict[int, ProblemCode] = {
 }
 
 
-def refused(refusal: Refused) -> Response[bytes]:
+def refused(refusal: Refused) -> Answer:
     """Answer a refusal of the service."""
     return answer(
         refusal.code, refusal.detail, effect=refusal.effect, paths=refusal.paths, retry_after=refusal.retry_after
     )
 
 
-def answer(
+def answer(  # noqa: PLR0913 - the members of a problem
     code: ProblemCode,
     detail: str,
     *,
@@ -45,7 +58,8 @@ def answer(
     paths: tuple[str, ...] = (),
     errors: tuple[FieldError, ...] = (),
     retry_after: float | None = None,
-) -> Response[bytes]:
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
     """Write a problem. What to do next is part of the detail."""
     kind = PROBLEMS[code]
     key = None if effect is None else wire_key(effect.intent.key)
@@ -65,46 +79,51 @@ def answer(
         occurrence=None if effect is None else effect.intent.occurrence,
         fence=None if effect is None else effect.life.fence,
         retry_after_seconds=retry_after,
+        request_id=get_contextvars().get("request_id"),
         resolve=f"/v1/effects/{key}/resolve" if code == "outcome-in-doubt" else None,
     )
-    headers = {} if retry_after is None else {"Retry-After": str(math.ceil(retry_after))}
+    said = dict(headers or {})
+    if retry_after is not None:
+        said["Retry-After"] = str(math.ceil(retry_after))
     if code == "unauthorized":
-        headers["WWW-Authenticate"] = "Bearer"
-    return Response(msgspec.json.encode(problem), status_code=kind.status, media_type=PROBLEM_JSON, headers=headers)
+        said["WWW-Authenticate"] = "Bearer"
+    return Answer(kind.status, msgspec.json.encode(problem), code, PROBLEM_JSON, said)
 
 
-def on_refusal(_request: ApiRequest, error: Refusal) -> Response[bytes]:
-    """Answer 400 with the place."""
-    where = error.path or "the body"
-    return answer(
-        "invalid-request", f"{where}: {error.reason}.", errors=(FieldError(path=error.path, message=error.reason),)
-    )
+def of_error(path: str, error: Exception) -> Answer:
+    """Answer what a verb raised; a defect is logged with its trace."""
+    match error:
+        case Refusal():
+            where = error.path or "the body"
+            field = FieldError(path=error.path, message=error.reason)
+            return answer("invalid-request", f"{where}: {error.reason}.", errors=(field,))
+        case Unreadable():
+            return answer(error.code, f"{PROBLEMS[error.code].title}.")
+        case StoreUnavailable():
+            _log.warning("store_unavailable", path=path, reason=str(error))
+            return answer("store-unavailable", "The database did not answer.", retry_after=STORE_RETRY_SECONDS)
+        case _:
+            _log.error("defect", path=path, exc_info=error)
+            return answer("internal", f"{type(error).__name__} was raised.")
 
 
-def on_store_unavailable(request: ApiRequest, error: StoreUnavailable) -> Response[bytes]:
-    """Answer 503: what became of the request is unknown."""
-    _log.warning("store_unavailable", path=request.url.path, reason=str(error))
-    return answer("store-unavailable", "The database did not answer.", retry_after=STORE_RETRY_SECONDS)
+def on_error(request: ApiRequest, error: Exception) -> Response[bytes]:
+    """Answer what an ordinary route raised."""
+    return of_error(request.url.path, error).response()
 
 
 def on_http_exception(request: ApiRequest, error: HTTPException) -> Response[bytes]:
     """Answer what the framework refused."""
     code = _CODES.get(error.status_code)
     if code is None and error.status_code < 500:
-        return answer("invalid-request", f"{error.detail}.")
+        return answer("invalid-request", f"{error.detail}.").response()
     if code is None:
-        return on_defect(request, error)
+        return on_error(request, error)
     details = {
         "not-found": f"Nothing is served at {request.url.path}.",
         "method-not-allowed": f"{request.url.path} has no method {request.method}.",
     }
-    response = answer(code, details.get(code, f"{PROBLEMS[code].title}."))
+    response = answer(code, details.get(code, f"{PROBLEMS[code].title}.")).response()
     if code == "method-not-allowed" and error.headers:
         response.headers.update(error.headers)
     return response
-
-
-def on_defect(request: ApiRequest, error: Exception) -> Response[bytes]:
-    """Answer 500 and keep the trace for us."""
-    _log.error("defect", path=request.url.path, exc_info=error)
-    return answer("internal", f"{type(error).__name__} was raised.")

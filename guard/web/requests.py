@@ -1,6 +1,7 @@
 """Requests as wire structs: content type, size, strict JSON, and the query of a listing."""
 
 import re
+from collections.abc import Sequence
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -8,11 +9,12 @@ from litestar.exceptions import HTTPException
 
 from guard.core.effects import Key, TenantId
 from guard.service.use_cases import UseCases
-from guard.web.problems import ApiRequest
+from guard.web.exchange import is_json, is_newer
+from guard.web.problems import ApiRequest, Unreadable
 from guard.web.wire import key_of
 from twiceshy_contract.names import BusinessKey, RunName
 from twiceshy_contract.refusals import Refusal
-from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION, KEY_HEADER, read
+from twiceshy_contract.wire import CONTRACT_HEADER, KEY_HEADER, read
 
 DEFAULT_TENANT: Final = TenantId(1)
 """The tenant of every request until keys are managed."""
@@ -31,19 +33,14 @@ def use_cases(request: ApiRequest) -> UseCases:
 async def message(request: ApiRequest, kind: type[_MessageT], default: bytes | None = None) -> _MessageT:
     """Read the body as a wire struct; an empty one as `default` where there is one.
 
-    Raises Refusal (400), HTTPException 415 for another content type; the framework raises 413.
+    Raises Refusal (400), Unreadable for another content type; the framework raises 413.
     """
     body = await request.body()
     if not body and default is not None:
         body = default
-    elif request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(status_code=415)
-    return read(body, kind, newer=_is_newer(request))
-
-
-def _is_newer(request: ApiRequest) -> bool:
-    version = request.headers.get(CONTRACT_HEADER, "")
-    return version.isdecimal() and int(version[:9]) > CONTRACT_VERSION
+    elif not is_json(request.headers.get("content-type", "")):
+        raise Unreadable("unsupported-media-type")
+    return read(body, kind, newer=is_newer(request.headers.get(CONTRACT_HEADER, "")))
 
 
 def path_key(text: str) -> Key:
@@ -62,9 +59,8 @@ def path_name(text: str) -> str:
         raise HTTPException(status_code=404) from error
 
 
-def business_key(request: ApiRequest, in_body: str | None) -> str | None:
-    """Return the business key of body or `Idempotency-Key` header (quoted or bare); they may not differ."""
-    headers = request.headers.getall(KEY_HEADER, [])
+def business_key(headers: Sequence[str], in_body: str | None) -> str | None:
+    """Return the business key of body or `Idempotency-Key` headers (quoted or bare); they may not differ."""
     if not headers:
         return in_body
     form = _KEY_FORM.fullmatch(headers[0].strip()) if len(headers) == 1 else None

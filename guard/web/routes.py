@@ -7,19 +7,30 @@ from litestar import Litestar
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 
-from guard.ports.store import StoreUnavailable
 from guard.service.use_cases import UseCases
 from guard.web import openapi, problems
-from guard.web.api import effects, health, keys, runs, tools
+from guard.web.api import effects, health, keys, metrics, runs, status, tools
 from guard.web.api import problems as problem_pages
+from guard.web.api.batch import batch_of
+from guard.web.api.verbs import VERBS
 from guard.web.authorization import BearerTokens
+from guard.web.front import Front
+from guard.web.verb import Verbs
 from twiceshy_contract.canonical import MAX_BYTES
-from twiceshy_contract.refusals import Refusal
 
-ROUTES = (*effects.ROUTES, *runs.ROUTES, *tools.ROUTES, *keys.ROUTES, *health.ROUTES, *problem_pages.ROUTES)
+ROUTES = (
+    *effects.ROUTES,
+    *runs.ROUTES,
+    *tools.ROUTES,
+    *keys.ROUTES,
+    *status.ROUTES,
+    *health.ROUTES,
+    *metrics.ROUTES,
+    *problem_pages.ROUTES,
+)
 
 
-def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: Sequence[str], version: str) -> Litestar:
+def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: Sequence[str], version: str) -> Front:
     """Serve what `start` starts, for as long as the application lives."""
 
     @asynccontextmanager
@@ -33,15 +44,15 @@ def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: S
         lifespan=[lifespan],
         state=State(),
         openapi_config=openapi.config(version),
-        middleware=[BearerTokens(tokens)] if tokens else [],
         request_max_body_size=MAX_BYTES,
         exception_handlers={
-            Refusal: problems.on_refusal,
-            StoreUnavailable: problems.on_store_unavailable,
             HTTPException: problems.on_http_exception,
-            Exception: problems.on_defect,
+            Exception: problems.on_error,
         },
         logging_config=None,
     )
+    verbs = Verbs(VERBS)
+    verbs = Verbs((*VERBS, batch_of(verbs)))
+    openapi.add_verbs(app.openapi_schema, verbs)
     openapi.add_wire_structs(app.openapi_schema)
-    return app
+    return Front(app, verbs, BearerTokens(tokens))

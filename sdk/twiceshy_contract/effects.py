@@ -46,6 +46,10 @@ class BeginRequest(_Request, frozen=True, kw_only=True):
     reopen: bool = False
 
 
+TypeName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+"""The qualified name of a Python type as the agent knows it, such as `shop.Hold` or `list[shop.Hold]`."""
+
+
 class ErrorOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A recorded error: the exception's type name, its message, and data that the tool gave."""
 
@@ -58,11 +62,15 @@ class ReportedError(ErrorOutcome, frozen=True, kw_only=True, forbid_unknown_fiel
     """An error as an attempt reports it."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a tool: `result`, what it returned in tagged form, or `error`, why it refused. Never both."""
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a tool: `result`, what it returned in tagged form, or `error`, why it refused. Never both.
+
+    `result_type` names the type that the result had, where its tagged form does not tell.
+    """
 
     result: object = msgspec.UNSET
     error: ErrorOutcome | msgspec.UnsetType = msgspec.UNSET
+    result_type: str | None = None
 
     @property
     def failure(self) -> ErrorOutcome | None:
@@ -134,11 +142,16 @@ BeginAnswer = ExecuteAnswer | ReplayAnswer
 
 
 class CommitRequest(_Request, frozen=True, kw_only=True):
-    """The tool has run: record its result, in tagged form."""
+    """The tool has run: record its result, in tagged form.
+
+    `result_type` names the type that it had, where the tagged form does not tell: a replay into another type can
+    then say what was put in.
+    """
 
     attempt: UUID
     fence: FenceNumber
     result: object
+    result_type: TypeName | None = None
 
 
 class FailRequest(_Request, frozen=True, kw_only=True):

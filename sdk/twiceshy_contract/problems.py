@@ -50,6 +50,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An RFC 9457 problem. `errors` and `paths` name places in the request, never values.
 
     The members after `errors` are there when an effect is known: its key, public state, and when to ask again.
+    `request_id` names the request in the service's log.
     """
 
     type: str
@@ -68,6 +69,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fence: int | None = None
     retry_after_seconds: float | None = None
     resolve: str | None = None
+    request_id: str | None = None
 
     @property
     def code(self) -> str:

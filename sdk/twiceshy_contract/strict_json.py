@@ -1,14 +1,17 @@
 """Strict JSON: what two readers could understand differently is refused, with its place.
 
 Refused are duplicate keys, NaN and infinities, numbers that overflow, lone surrogates, bytes that are not
-UTF-8, and nesting that could exhaust a reader. The decoder is the standard library's with three hooks; only
-when it refuses does a slower scanner read the text once more to say where.
+UTF-8, and nesting that could exhaust a reader. What does not come back to the byte when it is written again is
+decoded by the standard library with three hooks; only when that refuses does a slower scanner read the text once
+more to say where.
 """
 
 import json
 import math
 import re
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
+
+import msgspec
 
 from twiceshy_contract.refusals import JsonValue, Refusal, Step
 
@@ -53,11 +56,33 @@ def _constant(name: str) -> NoReturn:
     raise _Doubtful(name)
 
 
+_UNPROVEN: Final = cast("JsonValue", object())
+_fast_decoder: Final = msgspec.json.Decoder()
+_fast_encoder: Final = msgspec.json.Encoder()
 _decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse_constant=_constant)
 
 
 def decode(body: bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
     """Decode one JSON text. Raises Refusal with the place of the first thing that is wrong."""
+    value = _decoded_at_once(body, max_depth)
+    return _decoded_with_care(body, max_depth) if value is _UNPROVEN else value
+
+
+def _decoded_at_once(body: bytes, max_depth: int) -> JsonValue:
+    """Decode a text that reads the same when it is written again, which is proof that nothing of it was passed over.
+
+    A key that stands twice, another spelling of a number or an escape would not come back; neither does white space,
+    so that only what a compact encoder wrote is proven here. _UNPROVEN is the answer for all else.
+    """
+    try:
+        value = cast("JsonValue", _fast_decoder.decode(body))
+        is_proven = _fast_encoder.encode(value) == body and not _is_deeper(body, value, max_depth)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _UNPROVEN
+    return value if is_proven else _UNPROVEN
+
+
+def _decoded_with_care(body: bytes, max_depth: int) -> JsonValue:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -66,7 +91,7 @@ def decode(body: bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
         value: JsonValue = _decoder.decode(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
-        if body.count(b"[") + body.count(b"{") > max_depth and _is_deeper(value, max_depth):
+        if _is_deeper(body, value, max_depth):
             raise _Doubtful
     except (ValueError, RecursionError) as error:
         _Scanner(text, max_depth).run()
@@ -74,11 +99,16 @@ def decode(body: bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
     return value
 
 
-def _is_deeper(value: JsonValue, depth: int) -> bool:
-    if not isinstance(value, (list, dict)):
+def _is_deeper(body: bytes, value: JsonValue, depth: int) -> bool:
+    """Say whether a value has containers within containers beyond a depth. Few containers cannot."""
+    if body.count(b"[") + body.count(b"{") <= depth:
         return False
-    members = value if isinstance(value, list) else value.values()
-    return depth == 0 or any(_is_deeper(member, depth - 1) for member in members)
+    level: list[JsonValue] = [value] if isinstance(value, (list, dict)) else []
+    while level and depth:
+        depth -= 1
+        inner = [part if isinstance(part, list) else part.values() for part in level if isinstance(part, (list, dict))]
+        level = [member for members in inner for member in members if isinstance(member, (list, dict))]
+    return bool(level)
 
 
 def _steps_before(body: bytes, at: int) -> tuple[Step, ...]:

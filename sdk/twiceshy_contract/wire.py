@@ -15,6 +15,8 @@ CONTRACT_VERSION: Final = 1
 CONTRACT_HEADER: Final = "Twiceshy-Contract"
 REPLAYED_HEADER: Final = "Idempotent-Replayed"
 KEY_HEADER: Final = "Idempotency-Key"
+REQUEST_ID_HEADER: Final = "X-Request-Id"
+PROBLEM_JSON: Final = "application/problem+json"
 
 EffectKey = NewType("EffectKey", str)
 """64 lower-case hex digits: what names an effect on the wire."""

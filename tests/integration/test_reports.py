@@ -238,3 +238,19 @@ def test_an_opaque_result_is_kept_as_such(service: ServiceProcess, run: str) -> 
     opaque = {"$opaque": {"type": "Image", "size": 3_000_000, "sha256": None, "reason": "too large"}}
     service.report("commit", service.begin(run), result=opaque)
     assert service.begin(run).body["outcome"] == {"result": opaque}
+
+
+def test_the_type_that_a_result_had_is_kept_beside_it(service: ServiceProcess, run: str) -> None:
+    grant = service.begin(run)
+    service.report("commit", grant, result={"id": 7}, result_type="shop.Hold")
+    assert service.begin(run).body["outcome"] == {"result": {"id": 7}, "result_type": "shop.Hold"}
+    repeated = service.report("commit", grant, result={"id": 7})
+    assert repeated.status == 200
+    assert service.ask("GET", f"/v1/effects/{grant.body['key']}").body["evidence"] == []
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, 7])
+def test_the_name_of_a_type_has_1_to_200_characters(service: ServiceProcess, run: str, name: object) -> None:
+    refused = service.report("commit", service.begin(run), result=None, result_type=name)
+    assert (refused.status, refused.code) == (400, "invalid-request")
+    assert [error["path"] for error in refused.body["errors"]] == ["/result_type"]

@@ -106,3 +106,11 @@ def test_a_signal_stops_it_in_order(tmp_path: Path, how: signal.Signals) -> None
         process.wait(20)
         assert b"Traceback" not in process.stderr.read()
     assert not (tmp_path / "a.db-wal").exists()
+
+
+@pytest.mark.parametrize("verb", ["serve", "migrate"])
+def test_a_variable_that_is_no_setting_stops_it_with_the_nearest_name(verb: str, tmp_path: Path) -> None:
+    done = twiceshy(verb, "--database", f"sqlite:///{tmp_path}/a.db", TWICESHY_TOKNES="secret")
+    assert done.returncode == 2
+    assert "TWICESHY_TOKNES is not a setting; did you mean TWICESHY_TOKENS? Unset it or correct it." in done.stderr
+    assert not (tmp_path / "a.db").exists()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from guard.core.effects import Effect, Instant
 from guard.ports.steps import Finish, Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.store.sql.codes import REPORTED_SUCCESS, SUCCEEDED
 from guard.store.sql.order import in_order, runs_of
 from guard.store.sql.rows import EFFECT_WIDTH, earlier_of, effect_of, inserted, intent_row, replaced, row_of
 
@@ -48,7 +49,7 @@ def _step_row(place: int, step: Step) -> tuple[Any, ...]:
 
 
 def _answer(step: Step, row: Sequence[Any]) -> StepResult:
-    _, answer, stamp, version, count, began_at, stands = row
+    _, answer, stamp, version, count, began_at, *finished, stands = row
     at = Instant(stamp)
     if answer == _RUN_CLOSED:
         return RunClosed(at=at)
@@ -59,6 +60,8 @@ def _answer(step: Step, row: Sequence[Any]) -> StepResult:
             return Written(effect=inserted(step, at, count), at=at)
         case Replace():
             return Written(effect=replaced(step, version, count, began_at), at=at)
+        case Finish() if stands is None or stands[0] is None:
+            return Written(effect=effect_of(_finished_row(step, stamp, finished)), at=at)
         case Finish():
             return Written(effect=replace(effect_of(stands, stands[EFFECT_WIDTH] or ()), outcome=step.outcome), at=at)
         case Look():
@@ -66,6 +69,13 @@ def _answer(step: Step, row: Sequence[Any]) -> StepResult:
             raise AssertionError(message)
         case _:
             assert_never(step)
+
+
+def _finished_row(step: Finish, stamp: int, finished: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the columns of an effect that was finished: what the step says of it, and what was not known."""
+    version, *intent, granted_at, deadline, tries, epoch, epoch_since, resolution = finished
+    lease = (SUCCEEDED, step.fence, step.token, granted_at, deadline, REPORTED_SUCCESS, stamp, False)
+    return (step.key, version, *intent, *lease, tries, None, epoch, epoch_since, False, stamp, step.outcome, resolution)
 
 
 def _standing(row: Sequence[Any] | None) -> Effect | None:

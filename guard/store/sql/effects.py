@@ -8,11 +8,11 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from guard.core.effects import Effect, Evidence, Key, TenantId
+from guard.core.effects import Duration, Effect, Evidence, Key, TenantId
 from guard.ports.steps import Step, StepResult
-from guard.ports.store import EffectFilter
+from guard.ports.store import EffectFilter, Tally
 from guard.store.sql.clock import database_now
-from guard.store.sql.codes import EXECUTING, STATE_CODES
+from guard.store.sql.codes import EXECUTING, IN_DOUBT, STATE_CODES
 from guard.store.sql.cursors import AfterKey, AfterRun, AfterStep, cursor_of, place_of
 from guard.store.sql.database import Database
 from guard.store.sql.rows import effect_of, evidence_of
@@ -58,6 +58,10 @@ class SqlEffects:
     async def evidence(self, key: Key) -> list[Evidence]:
         """Return the contradicting proof that was kept of an effect, oldest first."""
         return await self._database.read(lambda connection: _select_evidence(connection, key))
+
+    async def tally(self, tenant: TenantId) -> Tally:
+        """Count the effects in open doubt and in execution."""
+        return await self._database.read(lambda connection: _select_tally(connection, tenant))
 
 
 def _place(effect: Effect) -> AfterStep | AfterKey:
@@ -161,6 +165,18 @@ def _select_evidence(connection: Connection, key: Key) -> list[Evidence]:
         .order_by(evidence.c.number)
     )
     return [evidence_of(row) for row in connection.execute(statement)]
+
+
+def _select_tally(connection: Connection, tenant: TenantId) -> Tally:
+    """Count the effects in open doubt, and those in execution, each by its own partial index."""
+    counted = sa.select(sa.func.count()).select_from(effects).where(effects.c.tenant == tenant)
+    doubtful = counted.where(effects.c.state == _literal(IN_DOUBT), effects.c.closed.is_(sa.false()))
+    executing = counted.where(effects.c.state == _literal(EXECUTING))
+    oldest = executing.with_only_columns(sa.func.min(effects.c.granted_at))
+    columns = (doubtful.scalar_subquery(), executing.scalar_subquery(), oldest.scalar_subquery(), database_now())
+    in_doubt, executed, since, now = connection.execute(sa.select(*columns)).one()
+    age = Duration(0 if since is None else max(0, now - since))
+    return Tally(in_doubt=in_doubt, executing=executed, oldest_lease=age)
 
 
 def _literal(code: int) -> sa.ColumnElement[int]:

@@ -1,11 +1,14 @@
 """The store over one SQL database, opened by its address."""
 
+import asyncio
+
 import sqlalchemy as sa
 
-from guard.ports.store import EffectStore, RunStore, Store, ToolStore
+from guard.ports.store import Description, EffectStore, RunStore, Store, ToolStore
 from guard.store.sql import schema
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.database import Database
+from guard.store.sql.describe import describe
 from guard.store.sql.effects import SqlEffects
 from guard.store.sql.postgresql import PostgresDatabase
 from guard.store.sql.runs import SqlRuns
@@ -26,6 +29,11 @@ class SqlStore:
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""
         await self._database.read(lambda connection: connection.execute(sa.select(sa.literal(1))).scalar_one())
+
+    async def describe(self) -> Description:
+        """Describe the database, by a transaction that could write. Raises StoreUnavailable."""
+        needed = await asyncio.to_thread(schema.head)
+        return await self._database.write(lambda connection, at: describe(connection, at, needed))
 
     async def close(self) -> None:
         """Give back all connections."""

@@ -74,7 +74,7 @@ async def patiently(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
 
 
 def _meaning(error: BaseException) -> StoreUnavailable | StatementFailed:
-    cause = _cause(error)
+    cause = cause_of(error)
     said = str(cause) or type(cause).__name__
     if isinstance(cause, asyncpg.PostgresError):
         return _meaning_of_state(cause.sqlstate or "", said)
@@ -98,8 +98,10 @@ def _meaning_of_state(state: str, said: str) -> StoreUnavailable | StatementFail
     return StatementFailed(f"The database refused the batch: {said}.")
 
 
-def _cause(error: BaseException) -> BaseException:
-    """Return what the driver itself raised, from under SQLAlchemy's wrappers."""
+def cause_of(error: BaseException) -> BaseException:
+    """Return what the driver itself raised, from under the port's error and SQLAlchemy's wrappers."""
+    if isinstance(error, (StoreUnavailable, StatementFailed)) and error.__cause__ is not None:
+        error = error.__cause__
     while isinstance(error, exc.DBAPIError) and error.orig is not None:
         error = error.orig
         if not isinstance(error, (asyncpg.PostgresError, sqlite3.Error)) and error.__cause__ is not None:

@@ -2,7 +2,9 @@
 
 DatabaseRefused
 ├── AddressRefused      the address is not one that the store understands
-├── FileRefused         the SQLite file cannot be opened, or is not a database
+├── FileRefused         the SQLite file cannot be opened or written, or is not a database
+├── FileLocked          another program holds the SQLite file
+├── ServerRefused       PostgreSQL cannot be reached, or does not let us in
 ├── SchemaOutdated      the schema is older than this code, or there is none
 └── SchemaTooNew        the schema is newer than this code
 """
@@ -17,7 +19,15 @@ class AddressRefused(DatabaseRefused, ValueError):
 
 
 class FileRefused(DatabaseRefused):
-    """The SQLite file cannot be opened, or is not a database."""
+    """The SQLite file cannot be opened or written, or is not a database."""
+
+
+class FileLocked(DatabaseRefused):
+    """Another program holds the SQLite file."""
+
+
+class ServerRefused(DatabaseRefused):
+    """PostgreSQL cannot be reached, or does not let us in."""
 
 
 class SchemaOutdated(DatabaseRefused):

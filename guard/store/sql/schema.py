@@ -3,7 +3,6 @@
 One migration runs at a time: it holds a lock of the database, and is one transaction.
 """
 
-import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -22,12 +21,15 @@ import guard
 from guard.store.sql.address import Address, FileAddress, ServerAddress, parse
 from guard.store.sql.database import Database
 from guard.store.sql.faults import translated
+from guard.store.sql.opening import refusal_of
 from guard.store.sql.postgresql import connector
-from guard.store.sql.refusals import FileRefused, SchemaOutdated, SchemaTooNew
+from guard.store.sql.refusals import SchemaOutdated, SchemaTooNew
 from guard.store.sql.sqlite import writer_engine
+from guard.store.sql.workers import Workers
 
 _LOCK: Final = 7_492_305_811_204_663
 """Any number that no other program takes as an advisory lock."""
+_LOCK_SECONDS: Final = 2.0
 _VERSIONS: Final = sa.table("alembic_version", sa.column("version_num", sa.Text))
 
 
@@ -53,7 +55,7 @@ async def downgrade(url: str, revision: str = "base") -> None:
 
 async def require_current(database: Database, address: Address) -> None:
     """Check that the schema is this code's. Raises SchemaOutdated and SchemaTooNew."""
-    held = await database.read_at_once(_revision_of)
+    held = await database.read_at_once(revision_of)
     if held == head():
         return
     if held is None:
@@ -67,7 +69,10 @@ async def require_current(database: Database, address: Address) -> None:
 
 
 def require_file(address: FileAddress) -> None:
-    """Check that the SQLite file is there and is a database. Raises FileRefused and, missing, SchemaOutdated."""
+    """Check that the SQLite file is there and is a database.
+
+    Raises FileRefused, FileLocked and, where it is missing, SchemaOutdated.
+    """
     _require_usable(address)
     if not address.path.exists():
         raise SchemaOutdated(f"There is no database {address.path} yet: run `twiceshy migrate --database URL` once.")
@@ -90,7 +95,7 @@ def _known() -> list[str]:
 
 
 def _require_known(connection: Connection, address: Address) -> None:
-    held = _revision_of(connection)
+    held = revision_of(connection)
     if held is not None and held not in _known():
         raise _too_new(held, address)
 
@@ -102,7 +107,7 @@ def _too_new(held: str, address: Address) -> SchemaTooNew:
     )
 
 
-def _revision_of(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
     """Select the revision of the schema."""
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         return None
@@ -116,7 +121,11 @@ async def _alter(address: Address, change: Callable[[Connection, Config], None])
         change(connection, config)
 
     if isinstance(address, FileAddress):
-        await asyncio.to_thread(_alter_file, address, work)
+        worker = Workers(1, "twiceshy-migration")
+        try:
+            await worker.do(lambda: _alter_file(address, work))
+        finally:
+            await worker.close()
     else:
         await _alter_server(address, work)
 
@@ -129,15 +138,15 @@ def _alter_file(address: FileAddress, work: Callable[[Connection], None]) -> Non
 
 
 def _require_usable(address: FileAddress) -> None:
-    """Check that the file could be written and, where it exists, is a database. Raises FileRefused."""
+    """Check that the file could be written and, where it exists, is a database. Raises FileRefused, FileLocked."""
     address.require_folder()
     if not address.path.exists():
         return
     try:
-        with closing(sqlite3.connect(address.uri("rw"), uri=True)) as connection:
+        with closing(sqlite3.connect(address.uri("rw"), uri=True, timeout=_LOCK_SECONDS)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError as error:
-        raise FileRefused(f"{address.path} is not a database that can be used: {error}. Name another file.") from error
+        raise refusal_of(error, address) from error
 
 
 async def _alter_server(address: ServerAddress, work: Callable[[Connection], None]) -> None:

@@ -2,13 +2,14 @@
 
 A writer begins immediately: a transaction that reads first and writes later would be refused whenever another
 process wrote between. Every commit reaches the disk before it is answered.
+
+SQLite's locks belong to the process and are not inherited, yet its library in a forked child believes that it holds
+them. So all connections are closed before the process is forked, and opened again when they are next needed.
 """
 
-import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -20,6 +21,7 @@ from guard.store.sql.address import FileAddress
 from guard.store.sql.apply_sqlite import apply_steps
 from guard.store.sql.database import ResultT
 from guard.store.sql.faults import translated
+from guard.store.sql.workers import Workers
 
 _READERS: Final = 4
 _WRITER_PRAGMAS: Final = (
@@ -38,8 +40,8 @@ class SqliteDatabase:
         """Open nothing yet: each connection is opened in the thread that uses it first."""
         self._writer_engine = writer_engine(address, "rw")
         self._reader_engine = _reader_engine(address)
-        self._writer_thread = ThreadPoolExecutor(1, thread_name_prefix="twiceshy-writer")
-        self._reader_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="twiceshy-reader")
+        self._writer_thread = Workers(1, "twiceshy-writer", before_fork=self._close_writer)
+        self._reader_threads = Workers(_READERS, "twiceshy-reader", before_fork=self._reader_engine.dispose)
         self._writer: Connection | None = None
         self._is_closed = False
 
@@ -51,7 +53,7 @@ class SqliteDatabase:
     async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
         """Apply a batch in one transaction."""
         del lane
-        return await _run_in(self._writer_thread, lambda: self._apply(steps))
+        return await self._writer_thread.do(lambda: self._apply(steps))
 
     async def read(self, work: Callable[[Connection], ResultT]) -> ResultT:
         """Do work that only reads, in one statement."""
@@ -59,21 +61,21 @@ class SqliteDatabase:
 
     async def read_at_once(self, work: Callable[[Connection], ResultT]) -> ResultT:
         """Do work that only reads, in several statements that see one moment."""
-        return await _run_in(self._reader_threads, lambda: _read(self._reader_engine, work))
+        return await self._reader_threads.do(lambda: _read(self._reader_engine, work))
 
     async def write(self, work: Callable[[Connection, Instant], ResultT]) -> ResultT:
         """Do work in one transaction, at the database's time."""
-        return await _run_in(self._writer_thread, lambda: self._write(work))
+        return await self._writer_thread.do(lambda: self._write(work))
 
     async def close(self) -> None:
         """Give back all connections."""
         if self._is_closed:
             return
         self._is_closed = True
-        await _run_in(self._writer_thread, self._close_writer)
-        self._writer_thread.shutdown()
-        self._reader_threads.shutdown()
+        await self._reader_threads.close()
         self._reader_engine.dispose()
+        await self._writer_thread.do(self._close_writer)
+        await self._writer_thread.close()
 
     def _apply(self, steps: Sequence[Step]) -> list[StepResult]:
         with translated():
@@ -105,8 +107,9 @@ class SqliteDatabase:
         return driver
 
     def _close_writer(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
 
 
 def read_clock() -> Instant:
@@ -148,7 +151,3 @@ def _opened(address: FileAddress, mode: str, pragmas: Sequence[str]) -> sqlite3.
 def _read(engine: Engine, work: Callable[[Connection], ResultT]) -> ResultT:
     with translated(), engine.begin() as connection:
         return work(connection)
-
-
-async def _run_in(executor: Executor, work: Callable[[], ResultT]) -> ResultT:
-    return await asyncio.get_running_loop().run_in_executor(executor, work)

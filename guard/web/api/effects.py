@@ -1,68 +1,21 @@
-"""/v1/effects: begin, commit, fail, renew, release, resolve, and reading."""
+"""/v1/effects besides the hot verbs: release, resolve, and reading."""
 
-from typing import Annotated, assert_never
+from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, get, post
+from litestar.params import FromPath
 
 from guard.ports.store import EffectFilter
-from guard.service.outcomes import BeginOutcome, Granted, Refused, Replayed, ReportOutcome, Settled
 from guard.web import answers, problems
+from guard.web.answer import json_answer
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
 from guard.web.requests import DEFAULT_TENANT, business_key, message, path_key, query, use_cases
-from twiceshy_contract.effects import (
-    BeginRequest,
-    CommitRequest,
-    EffectAnswer,
-    EffectPage,
-    EffectView,
-    ExecuteAnswer,
-    FailRequest,
-    RenewRequest,
-    ReplayAnswer,
-    ResolveRequest,
-)
+from twiceshy_contract.effects import BeginRequest, EffectAnswer, EffectPage, EffectView, ResolveRequest
 from twiceshy_contract.names import PublicState, RunName, ToolName
 from twiceshy_contract.refusals import Refusal
-
-
-@post(
-    "/v1/effects",
-    operation_class=documented(
-        "Begin: may this call run?",
-        body=BeginRequest,
-        answers={201: ExecuteAnswer, 200: ReplayAnswer},
-        problems=(400, 401, 409, 413, 415, 422, 503),
-    ),
-)
-async def begin(request: ApiRequest) -> Response[bytes]:
-    """Answer execute, replay, or why not."""
-    asked = await message(request, BeginRequest)
-    named = business_key(request, asked.business_key)
-    if named != asked.business_key:
-        asked = msgspec.structs.replace(asked, business_key=named)
-    return _begun(await use_cases(request).begin(DEFAULT_TENANT, asked))
-
-
-def _begun(outcome: BeginOutcome) -> Response[bytes]:
-    match outcome:
-        case Granted():
-            return answers.execute(outcome)
-        case Replayed():
-            return answers.replay(outcome)
-        case Refused():
-            return problems.refused(outcome)
-    assert_never(outcome)
-
-
-def _reported(outcome: ReportOutcome) -> Response[bytes]:
-    match outcome:
-        case Settled():
-            return answers.settled(outcome)
-        case Refused():
-            return problems.refused(outcome)
-    assert_never(outcome)
+from twiceshy_contract.wire import KEY_HEADER
 
 
 @post(
@@ -77,54 +30,9 @@ def _reported(outcome: ReportOutcome) -> Response[bytes]:
 async def release(request: ApiRequest) -> Response[bytes]:
     """Take begin's own body and end its token."""
     asked = await message(request, BeginRequest)
-    named = business_key(request, asked.business_key)
+    named = business_key(request.headers.getall(KEY_HEADER, []), asked.business_key)
     asked = msgspec.structs.replace(asked, business_key=named)
-    return _reported(await use_cases(request).release(DEFAULT_TENANT, asked))
-
-
-@post(
-    "/v1/effects/{key:str}/commit",
-    operation_class=documented(
-        "Commit: the tool has run",
-        body=CommitRequest,
-        answers={200: EffectAnswer},
-        problems=(400, 401, 404, 409, 413, 415, 503),
-    ),
-)
-async def commit(request: ApiRequest, key: str) -> Response[bytes]:
-    """Record the result."""
-    asked = await message(request, CommitRequest)
-    return _reported(await use_cases(request).commit(DEFAULT_TENANT, path_key(key), asked))
-
-
-@post(
-    "/v1/effects/{key:str}/fail",
-    operation_class=documented(
-        "Fail: the tool has not run to its end",
-        body=FailRequest,
-        answers={200: EffectAnswer},
-        problems=(400, 401, 404, 409, 413, 415, 503),
-    ),
-)
-async def fail(request: ApiRequest, key: str) -> Response[bytes]:
-    """Record what the attempt knows."""
-    asked = await message(request, FailRequest)
-    return _reported(await use_cases(request).fail(DEFAULT_TENANT, path_key(key), asked))
-
-
-@post(
-    "/v1/effects/{key:str}/renew",
-    operation_class=documented(
-        "Renew: the tool is still running",
-        body=RenewRequest,
-        answers={200: EffectAnswer},
-        problems=(400, 401, 404, 409, 413, 415, 503),
-    ),
-)
-async def renew(request: ApiRequest, key: str) -> Response[bytes]:
-    """Move the lease's deadline."""
-    asked = await message(request, RenewRequest)
-    return _reported(await use_cases(request).renew(DEFAULT_TENANT, path_key(key), asked))
+    return answers.reported(await use_cases(request).release(DEFAULT_TENANT, asked)).response()
 
 
 @post(
@@ -136,10 +44,10 @@ async def renew(request: ApiRequest, key: str) -> Response[bytes]:
         problems=(400, 401, 404, 409, 413, 415, 503),
     ),
 )
-async def resolve(request: ApiRequest, key: str) -> Response[bytes]:
+async def resolve(request: ApiRequest, key: FromPath[str]) -> Response[bytes]:
     """Settle an effect."""
     asked = await message(request, ResolveRequest)
-    return _reported(await use_cases(request).resolve(DEFAULT_TENANT, path_key(key), asked))
+    return answers.reported(await use_cases(request).resolve(DEFAULT_TENANT, path_key(key), asked)).response()
 
 
 @get(
@@ -150,12 +58,12 @@ async def resolve(request: ApiRequest, key: str) -> Response[bytes]:
         problems=(401, 404, 503),
     ),
 )
-async def show(request: ApiRequest, key: str) -> Response[bytes]:
+async def show(request: ApiRequest, key: FromPath[str]) -> Response[bytes]:
     """Read one effect."""
     shown = await use_cases(request).effect(DEFAULT_TENANT, path_key(key))
     if shown is None:
-        return problems.answer("not-found", f"No effect has the key {key}.")
-    return answers.json_answer(answers.view(shown))
+        return problems.answer("not-found", f"No effect has the key {key}.").response()
+    return json_answer(answers.view(shown)).response()
 
 
 class EffectQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +96,8 @@ async def listing(request: ApiRequest) -> Response[bytes]:
         effects, cursor = await use_cases(request).effects(DEFAULT_TENANT, chosen)
     except ValueError as error:
         raise Refusal("this is not the `next` of a page", ("after",)) from error
-    return answers.json_answer(EffectPage(items=tuple(answers.summary(effect) for effect in effects), next=cursor))
+    page = EffectPage(items=tuple(answers.summary(effect) for effect in effects), next=cursor)
+    return json_answer(page).response()
 
 
-ROUTES = (begin, release, commit, fail, renew, resolve, show, listing)
+ROUTES: Final = (release, resolve, show, listing)

@@ -3,7 +3,7 @@
 import msgspec
 from litestar import Response, get
 
-from guard.web import answers
+from guard.web.answer import json_answer
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
 from guard.web.requests import use_cases
@@ -18,14 +18,14 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 @get("/health/live", operation_class=documented("The process answers", answers={200: Health}))
 async def live() -> Response[bytes]:
     """Answer without asking anybody."""
-    return answers.json_answer(Health(status="live"))
+    return json_answer(Health(status="live")).response()
 
 
 @get("/health/ready", operation_class=documented("The database answers", answers={200: Health}, problems=(503,)))
 async def ready(request: ApiRequest) -> Response[bytes]:
     """Ask the database."""
     await use_cases(request).check()
-    return answers.json_answer(Health(status="ready"))
+    return json_answer(Health(status="ready")).response()
 
 
 ROUTES = (live, ready)

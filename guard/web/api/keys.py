@@ -3,12 +3,13 @@
 import msgspec
 from litestar import Response, post
 
-from guard.web import answers
+from guard.web.answer import json_answer
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
 from guard.web.requests import DEFAULT_TENANT, business_key, message, use_cases
 from guard.web.wire import wire_key
 from twiceshy_contract.keys import KeyRequest, KeyView
+from twiceshy_contract.wire import KEY_HEADER
 
 
 @post(
@@ -23,9 +24,11 @@ from twiceshy_contract.keys import KeyRequest, KeyView
 async def preview(request: ApiRequest) -> Response[bytes]:
     """Understand a call; nothing is stored."""
     asked = await message(request, KeyRequest)
-    asked = msgspec.structs.replace(asked, business_key=business_key(request, asked.business_key))
+    asked = msgspec.structs.replace(
+        asked, business_key=business_key(request.headers.getall(KEY_HEADER, []), asked.business_key)
+    )
     seen = await use_cases(request).preview(DEFAULT_TENANT, asked)
-    return answers.json_answer(
+    return json_answer(
         KeyView(
             key=None if seen.key is None else wire_key(seen.key),
             rule=seen.rule,
@@ -36,7 +39,7 @@ async def preview(request: ApiRequest) -> Response[bytes]:
             content=seen.reading.content.decode(),
             arguments_digest=seen.reading.arguments_digest.hex(),
         )
-    )
+    ).response()
 
 
 ROUTES = (preview,)

@@ -4,6 +4,7 @@ from html import escape
 
 from litestar import MediaType, Response, get
 from litestar.exceptions import NotFoundException
+from litestar.params import FromPath
 
 from twiceshy_contract.problems import PROBLEMS, ProblemKind
 
@@ -15,7 +16,7 @@ def listing() -> Response[str]:
 
 
 @get("/problems/{code:str}", media_type=MediaType.HTML, include_in_schema=False, sync_to_thread=False)
-def show(code: str) -> Response[str]:
+def show(code: FromPath[str]) -> Response[str]:
     """Show one problem."""
     found = next((kind for known, kind in PROBLEMS.items() if known == code), None)
     if found is None:

@@ -4,8 +4,10 @@ from typing import Annotated
 
 import msgspec
 from litestar import Response, get, post
+from litestar.params import FromPath
 
 from guard.web import answers, problems
+from guard.web.answer import json_answer
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
 from guard.web.requests import DEFAULT_TENANT, message, path_name, query, use_cases
@@ -26,19 +28,19 @@ async def open_run(request: ApiRequest) -> Response[bytes]:
     """Answer with the run as it stands; an ended one is not opened again."""
     asked = await message(request, OpenRunRequest)
     run = await use_cases(request).runs.open(DEFAULT_TENANT, asked.run)
-    return answers.json_answer(answers.run_view(run))
+    return json_answer(answers.run_view(run)).response()
 
 
 @get(
     "/v1/runs/{run:str}",
     operation_class=documented("One run", answers={200: RunView}, problems=(401, 404, 503)),
 )
-async def show(request: ApiRequest, run: str) -> Response[bytes]:
+async def show(request: ApiRequest, run: FromPath[str]) -> Response[bytes]:
     """Read one run."""
     found = await use_cases(request).runs.get(DEFAULT_TENANT, path_name(run))
     if found is None:
-        return problems.answer("not-found", f"There is no run {run!r}.")
-    return answers.json_answer(answers.run_view(found))
+        return problems.answer("not-found", f"There is no run {run!r}.").response()
+    return json_answer(answers.run_view(found)).response()
 
 
 @post(
@@ -50,15 +52,15 @@ async def show(request: ApiRequest, run: str) -> Response[bytes]:
         problems=(400, 401, 404, 409, 415, 503),
     ),
 )
-async def finish(request: ApiRequest, run: str) -> Response[bytes]:
+async def finish(request: ApiRequest, run: FromPath[str]) -> Response[bytes]:
     """End a run. Ending it again in the same way is the same; in another way it is refused."""
     asked = await message(request, FinishRunRequest, default=b"{}")
     ended = await use_cases(request).runs.end(DEFAULT_TENANT, path_name(run), asked.as_)
     if ended is None:
-        return problems.answer("not-found", f"There is no run {run!r}.")
+        return problems.answer("not-found", f"There is no run {run!r}.").response()
     if ended.state != asked.as_:
-        return problems.answer("run-finished", f"Run {run!r} is {ended.state} already and stays so.")
-    return answers.json_answer(answers.run_view(ended))
+        return problems.answer("run-finished", f"Run {run!r} is {ended.state} already and stays so.").response()
+    return json_answer(answers.run_view(ended)).response()
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +84,7 @@ async def listing(request: ApiRequest) -> Response[bytes]:
         runs, cursor = await use_cases(request).runs.page(DEFAULT_TENANT, asked.state, asked.limit, asked.after)
     except ValueError as error:
         raise Refusal("this is not the `next` of a page", ("after",)) from error
-    return answers.json_answer(RunPage(items=tuple(answers.run_view(run) for run in runs), next=cursor))
+    return json_answer(RunPage(items=tuple(answers.run_view(run) for run in runs), next=cursor)).response()
 
 
 ROUTES = (open_run, show, finish, listing)

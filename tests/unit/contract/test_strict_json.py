@@ -2,13 +2,21 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.contract.test_canonical import TREES
 from twiceshy_contract.refusals import JsonValue, Refusal
-from twiceshy_contract.strict_json import ENVELOPE_DEPTH, MAX_DEPTH, decode
+from twiceshy_contract.strict_json import (
+    _UNPROVEN,
+    ENVELOPE_DEPTH,
+    MAX_DEPTH,
+    _decoded_at_once,
+    _decoded_with_care,
+    decode,
+)
 
 PIECES = [b"NaN", b"1e999", b'"', b"[", b"}", b",", b"\\ud800", b"-"]
 TEXTS = TREES.map(lambda tree: json.dumps(tree).encode())
@@ -132,3 +140,20 @@ def decoded(text: bytes) -> tuple[JsonValue] | Refusal:
         return (decode(text),)
     except Refusal as refusal:
         return refusal
+
+
+@given(TEXTS | TREES.map(msgspec.json.encode), st.integers(1, 5))
+@example(b'{"a":1,"a":2}', 4)
+@example(b'{"a":1.0,"b":-0.0,"c":18446744073709551617}', 4)
+@example(b"[[[[[]]]],[[[[]]]]]", 4)
+def test_what_is_read_at_once_is_what_the_careful_reader_reads(text: bytes, depth: int) -> None:
+    try:
+        careful = repr(_decoded_with_care(text, depth))
+    except Refusal:
+        careful = "refused"
+    assert repr(_decoded_at_once(text, depth)) in (careful, repr(_UNPROVEN))
+
+
+def test_what_a_compact_encoder_wrote_is_read_at_once() -> None:
+    body = msgspec.json.encode({"tool": "pay", "arguments": {"to": ["bob", 5, 2.5, None]}})
+    assert _decoded_at_once(body, MAX_DEPTH) == {"tool": "pay", "arguments": {"to": ["bob", 5, 2.5, None]}}

@@ -9,6 +9,7 @@ from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
 from guard.ports.steps import Found, Look, Step, StepResult, Written
 from guard.ports.store import EffectFilter, StatementFailed, StoreUnavailable
 from guard.service.intake import Intake
+from guard.service.measures import Measures
 
 pytestmark = pytest.mark.anyio
 POISON = Key(b"poison")
@@ -60,7 +61,7 @@ async def answers(intake: Intake, works: Sequence[Generator[Step, StepResult, st
 
 async def test_what_arrives_while_a_batch_is_in_flight_goes_together_in_the_next() -> None:
     store = ScriptedStore()
-    intake = Intake(store, ignore)
+    intake = Intake(store, ignore, Measures())
     intake.start()
     first = asyncio.create_task(intake.do(b"", look(Key(b"first"))))
     await store.asked.wait()
@@ -81,7 +82,7 @@ def refuse_poison(steps: Sequence[Step]) -> None:
 async def test_a_statement_that_the_database_refuses_fails_alone() -> None:
     store = ScriptedStore(refuse_poison)
     store.may_answer.set()
-    intake = Intake(store, ignore)
+    intake = Intake(store, ignore, Measures())
     intake.start()
     keys = [b"a", b"b", POISON, b"c", b"d"]
     heard = await answers(intake, [look(Key(key)) for key in keys])
@@ -98,7 +99,7 @@ async def test_a_batch_whose_reply_was_lost_is_sent_once_more() -> None:
 
     store = ScriptedStore(lose_once)
     store.may_answer.set()
-    intake = Intake(store, ignore)
+    intake = Intake(store, ignore, Measures())
     intake.start()
     assert await answers(intake, [look(Key(b"a")), look(Key(b"b"))]) == ["a", "b"]
     assert store.batches == [2, 2]
@@ -114,7 +115,7 @@ async def test_a_store_that_stays_away_is_told_to_everyone_and_the_lane_lives_on
 
     store = ScriptedStore(stay_away)
     store.may_answer.set()
-    intake = Intake(store, ignore)
+    intake = Intake(store, ignore, Measures())
     intake.start()
     heard = await answers(intake, [look(Key(b"a")), look(Key(b"b"))])
     assert [type(answer) for answer in heard] == [StoreUnavailable, StoreUnavailable]
@@ -126,7 +127,7 @@ async def test_a_store_that_stays_away_is_told_to_everyone_and_the_lane_lives_on
 async def test_a_use_case_of_several_steps_shares_batches_with_others() -> None:
     store = ScriptedStore()
     store.may_answer.set()
-    intake = Intake(store, ignore)
+    intake = Intake(store, ignore, Measures())
     intake.start()
     assert await answers(intake, [look(Key(b"a"), times=3), look(Key(b"b"), times=3)]) == ["a", "b"]
     assert store.batches == [2, 2, 2]
@@ -141,7 +142,7 @@ def broken(key: Key) -> Generator[Step, StepResult, str]:
 async def test_a_use_case_with_a_defect_fails_alone() -> None:
     store = ScriptedStore()
     store.may_answer.set()
-    intake = Intake(store, ignore)
+    intake = Intake(store, ignore, Measures())
     intake.start()
     heard = await answers(intake, [look(Key(b"a")), broken(Key(b"b")), look(Key(b"c"))])
     assert [str(answer) for answer in heard] == ["a", "a defect", "c"]

@@ -1,0 +1,113 @@
+"""The service's log: one JSON line an event, through the standard library's logger `twiceshy.guard`.
+
+Embedded, the service is a guest in somebody's program, which may use structlog itself: so nothing here touches
+structlog's own configuration, and nothing is printed that the program's `logging` does not want.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, TextIO, cast
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger
+
+_ROOT: Final = "twiceshy.guard"
+_LEVELS: Final[Mapping[str, int]] = logging.getLevelNamesMapping()
+
+
+def logger(name: str) -> FilteringBoundLogger:
+    """Return the logger of a part of the guard, such as `guard.web`."""
+    wrapped = structlog.wrap_logger(
+        _Outlet(logging.getLogger(f"twiceshy.{name}")),
+        processors=[
+            _drop_unwanted,
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            _add_time,
+            structlog.processors.format_exc_info,
+            _rendered,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    )
+    return cast("FilteringBoundLogger", wrapped.bind())
+
+
+def write_to_stderr(level: int) -> None:
+    """Write events from a level on to standard error: the log of a process that is the service and nothing else."""
+    root = logging.getLogger(_ROOT)
+    root.addHandler(_Lines(sys.stderr))
+    root.setLevel(level)
+    root.propagate = False
+
+
+def keep_quiet() -> None:
+    """Let only warnings and worse pass, unless the program has set the level itself."""
+    root = logging.getLogger(_ROOT)
+    if root.level == logging.NOTSET:
+        root.setLevel(logging.WARNING)
+
+
+class _Lines(logging.Handler):
+    """Writes finished lines to a stream, whichever way they come."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write what the standard library brings."""
+        self.write(record.getMessage())
+
+    def write(self, line: str) -> None:
+        """Write a line at once."""
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+class _Outlet:
+    """Hands finished lines to the standard library, without its search for the line of code that spoke.
+
+    Where the log is the service's own, it goes without the rest of the standard library as well.
+    """
+
+    def __init__(self, under: logging.Logger) -> None:
+        self._under = under
+
+    def wants(self, method: str) -> bool:
+        return self._under.isEnabledFor(_LEVELS[method.upper()])
+
+    def info(self, line: str) -> None:
+        self._write(logging.INFO, line)
+
+    def warning(self, line: str) -> None:
+        self._write(logging.WARNING, line)
+
+    def error(self, line: str) -> None:
+        self._write(logging.ERROR, line)
+
+    def _write(self, level: int, line: str) -> None:
+        root = logging.getLogger(_ROOT)
+        if not root.propagate and len(root.handlers) == 1 and isinstance(root.handlers[0], _Lines):
+            root.handlers[0].write(line)
+            return
+        self._under.handle(logging.LogRecord(self._under.name, level, __file__, 0, line, None, None))
+
+
+def _drop_unwanted(outlet: _Outlet, method: str, event: EventDict) -> EventDict:
+    if not outlet.wants(method):
+        raise structlog.DropEvent
+    return event
+
+
+def _add_time(outlet: _Outlet, method: str, event: EventDict) -> EventDict:
+    del outlet, method
+    event["timestamp"] = f"{datetime.now(UTC).replace(tzinfo=None).isoformat()}Z"
+    return event
+
+
+def _rendered(outlet: _Outlet, method: str, event: EventDict) -> str:
+    del outlet, method
+    return msgspec.json.encode(event, enc_hook=repr).decode()

@@ -1,0 +1,61 @@
+"""Prepare a database before the service stands on it: what is wrong is said in one line, and nothing is served."""
+
+import asyncio
+import time
+from typing import Final
+
+from guard.ports.store import StatementFailed, StoreUnavailable
+from guard.store.sql import schema
+from guard.store.sql.address import FileAddress, parse
+from guard.store.sql.engine import open_store
+from guard.store.sql.opening import refusal_of
+from guard.store.sql.refusals import FileLocked, SchemaOutdated
+
+LOCKED_SECONDS: Final = 5.0
+"""How long a file that another program holds is tried again."""
+_PAUSE_SECONDS: Final = 0.1
+
+
+async def prepare(database: str) -> None:
+    """Bring a SQLite file up to date, and open the database once; PostgreSQL is brought up to date by `migrate`.
+
+    Raises DatabaseRefused: whatever is wrong, with what to do.
+    """
+    until = time.monotonic() + LOCKED_SECONDS
+    while True:
+        try:
+            await _prepare(database)
+        except FileLocked:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+async def migrate(database: str) -> str:
+    """Bring the database's schema to this code's version; return the version. Raises DatabaseRefused."""
+    address = parse(database)
+    try:
+        return await schema.migrate(database)
+    except (StoreUnavailable, StatementFailed) as error:
+        raise refusal_of(error, address) from error
+
+
+async def _prepare(database: str) -> None:
+    try:
+        await _open_once(database)
+    except SchemaOutdated:
+        if not isinstance(parse(database), FileAddress):
+            raise
+        await migrate(database)
+        await _open_once(database)
+
+
+async def _open_once(database: str) -> None:
+    address = parse(database)
+    try:
+        store = await open_store(database)
+    except (StoreUnavailable, StatementFailed) as error:
+        raise refusal_of(error, address) from error
+    await store.close()

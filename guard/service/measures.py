@@ -1,0 +1,115 @@
+"""What the service counts of itself. Names are those of Prometheus; nothing here decides anything.
+
+Two of them are the names that operators look for first: answers from the record are cache hits, and a begin that
+finds another attempt's lease is lock contention.
+"""
+
+import collections
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from guard.core.effects import SECOND
+from guard.core.tools import UNDECLARED_VERSION, Tool
+from guard.ports.store import Tally
+
+_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+UNDECLARED: Final = "(undeclared)"
+"""The label of every tool that nobody declared: names that callers make up must not become time series."""
+
+
+class Meter(msgspec.Struct, frozen=True):
+    """What the documents say of one meter."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
+class Measures:
+    """The meters of one process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._meters: list[Meter] = []
+        self._series: dict[tuple[Counter, tuple[str, ...]], Counter] = {}
+        self._hits = self._counter("idempotency_cache_hit_total", "Begins answered from the record.", "tool")
+        self._contention = self._counter(
+            "idempotency_lock_contention_total", "Begins that found another attempt's lease.", "tool"
+        )
+        self._decisions = self._counter("twiceshy_decisions_total", "Answers to begins.", "tool", "decision")
+        self._reports = self._counter("twiceshy_reports_total", "Answers to commit, fail and renew.", "verb", "answer")
+        self._states = self._counter("twiceshy_states_total", "Effects written, by the state written.", "state")
+        self._sizes = self._histogram("twiceshy_batch_size", "Steps in a transaction.", _SIZES)
+        self._waits = self._histogram(
+            "twiceshy_queue_wait_seconds", "How long the first step of a transaction waited for it.", _SECONDS
+        )
+        self._database = self._histogram(
+            "twiceshy_database_seconds", "How long the database took over a transaction of steps.", _SECONDS
+        )
+        self._in_doubt = self._gauge("twiceshy_in_doubt", "Effects that wait for somebody to settle them.")
+        self._executing = self._gauge("twiceshy_executing", "Effects under a lease.")
+        self._lease_age = self._gauge(
+            "twiceshy_oldest_lease_seconds", "How long ago the oldest lease that is held was granted."
+        )
+
+    def meters(self) -> tuple[Meter, ...]:
+        """Name all meters."""
+        return tuple(self._meters)
+
+    def begun(self, tool: Tool, decision: str) -> None:
+        """Count an answer to a begin."""
+        label = UNDECLARED if tool.version == UNDECLARED_VERSION else tool.name
+        self._add(self._decisions, label, decision)
+        if decision == "replay":
+            self._add(self._hits, label)
+        elif decision == "in-progress":
+            self._add(self._contention, label)
+
+    def reported(self, verb: str, answer: str) -> None:
+        """Count an answer to a report."""
+        self._add(self._reports, verb, answer)
+
+    def applied(self, size: int, waited: float, took: float) -> None:
+        """Count a transaction: its steps, how long the first waited for it, and how long the database took."""
+        self._sizes.observe(size)
+        self._waits.observe(waited)
+        self._database.observe(took)
+
+    def written(self, states: Iterable[str]) -> None:
+        """Count what a transaction wrote."""
+        for state, times in collections.Counter(states).items():
+            self._add(self._states, state, times=times)
+
+    def stand(self, tally: Tally) -> None:
+        """Take what waits in the database at this moment."""
+        self._in_doubt.set(tally.in_doubt)
+        self._executing.set(tally.executing)
+        self._lease_age.set(tally.oldest_lease / SECOND)
+
+    def text(self) -> bytes:
+        """Write all meters in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def _add(self, counter: Counter, *labels: str, times: int = 1) -> None:
+        """Add to a counter's series, which is looked for once."""
+        series = self._series.get((counter, labels))
+        if series is None:
+            series = self._series[counter, labels] = counter.labels(*labels)
+        series.inc(times)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        self._meters.append(Meter(name, "counter", labels, meaning))
+        return Counter(name, meaning, labels, registry=self._registry)
+
+    def _histogram(self, name: str, meaning: str, buckets: Sequence[float]) -> Histogram:
+        self._meters.append(Meter(name, "histogram", (), meaning))
+        return Histogram(name, meaning, buckets=buckets, registry=self._registry)
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        self._meters.append(Meter(name, "gauge", (), meaning))
+        return Gauge(name, meaning, registry=self._registry)

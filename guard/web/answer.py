@@ -1,0 +1,51 @@
+"""An answer before it is sent: what the hot verbs write themselves and the framework's routes return."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from litestar import Response
+from litestar.types import Send
+
+from twiceshy_contract.wire import REQUEST_ID_HEADER
+
+JSON: Final = "application/json"
+REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A status, a body and its kind. `said` names the decision or the problem, for the log and the metrics."""
+
+    status: int
+    body: bytes
+    said: str = ""
+    media_type: str = JSON
+    headers: Mapping[str, str] = _NO_HEADERS
+
+    def response(self) -> Response[bytes]:
+        """Return what an ordinary route returns."""
+        return Response(self.body, status_code=self.status, media_type=self.media_type, headers=dict(self.headers))
+
+    async def send_by(self, send: Send, request_id: str) -> None:
+        """Send the answer over ASGI."""
+        headers = [
+            (b"content-type", self.media_type.encode()),
+            (b"content-length", str(len(self.body)).encode()),
+            (REQUEST_ID, request_id.encode()),
+        ]
+        if self.headers:
+            headers += [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
+
+def json_answer(
+    value: msgspec.Struct, status: int = 200, *, said: str = "", headers: Mapping[str, str] = _NO_HEADERS
+) -> Answer:
+    """Write a wire struct as JSON."""
+    return Answer(status, _encoder.encode(value), said, JSON, headers)
+
+
+_encoder: Final = msgspec.json.Encoder()

@@ -1,0 +1,61 @@
+"""The canonical log line: one JSON line a request, with all that is worth knowing of it as keys."""
+
+import logging
+import time
+from typing import Final
+from uuid import uuid4
+
+import structlog
+from litestar.types import HTTPScope
+
+from guard.logs import logger
+from guard.web.answer import REQUEST_ID
+
+_LONGEST_ID: Final = 128
+
+_log = logger("guard.request")
+_outlet = logging.getLogger("twiceshy.guard.request")
+
+
+class Line:
+    """What is known of one request while it is served. `facts` are written by whoever serves it."""
+
+    __slots__ = ("_method", "_path", "_started", "facts", "request_id")
+
+    def __init__(self, scope: HTTPScope) -> None:
+        self.request_id = request_id_of(scope)
+        self.facts: dict[str, object] = {}
+        self._method = scope["method"]
+        self._path = scope["path"]
+        self._started = time.perf_counter()
+        structlog.contextvars.bind_contextvars(request_id=self.request_id)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.perf_counter() - self._started
+
+    def write(self, status: int) -> None:
+        """Write the line. What went wrong on our side is a warning."""
+        is_ours = status >= 500
+        if not is_ours and not _outlet.isEnabledFor(logging.INFO):
+            return
+        log = _log.warning if is_ours else _log.info
+        log(
+            "request",
+            method=self._method,
+            path=self._path,
+            status=status,
+            milliseconds=round(self.seconds * 1000, 3),
+            **self.facts,
+        )
+
+
+def request_id_of(scope: HTTPScope) -> str:
+    """Return the id that the client sent, where it can be written in a line, else a new one."""
+    for name, value in scope["headers"]:
+        if name == REQUEST_ID:
+            text = value.decode("latin-1")
+            if 0 < len(text) <= _LONGEST_ID and text.isascii() and text.isprintable() and " " not in text:
+                return text
+    return uuid4().hex

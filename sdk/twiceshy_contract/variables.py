@@ -1,0 +1,98 @@
+"""Every environment variable that Twiceshy reads. A name that is none of them is a slip, and is refused."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+
+PREFIX: Final = "TWICESHY_"
+
+
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting from the environment: what it says, who reads it, and what holds where it is not set.
+
+    `option` is the option of the command line, or the argument of `Guard`, that comes before it.
+    """
+
+    name: str
+    meaning: str
+    read_by: Literal["sdk", "server"]
+    option: str = ""
+    default: str = ""
+
+
+VARIABLES: Final = (
+    Variable(
+        name="TWICESHY_URL",
+        meaning="where the guard is: a service's `http://…` or `https://…`, or a database to embed it over, "
+        "`sqlite:///file.db` or `postgresql://user:password@host:port/name`",
+        read_by="sdk",
+        option="Guard(url), --url",
+        default="`sqlite:///twiceshy.db` for `Guard()`, `http://127.0.0.1:8700` for commands",
+    ),
+    Variable(
+        name="TWICESHY_TOKEN",
+        meaning="the bearer token for the service",
+        read_by="sdk",
+        option="Guard(token=…), --token",
+    ),
+    Variable(
+        name="TWICESHY_SPOOL",
+        meaning="the folder where outcomes wait that the service could not be told of",
+        read_by="sdk",
+        option="Guard(spool=…)",
+        default="./twiceshy.spool",
+    ),
+    Variable(
+        name="TWICESHY_HOST",
+        meaning="address to bind to; anything else than this machine needs tokens",
+        read_by="server",
+        option="--host",
+        default="127.0.0.1",
+    ),
+    Variable(
+        name="TWICESHY_PORT",
+        meaning="port to bind to; 0 takes a free one",
+        read_by="server",
+        option="--port",
+        default="8700",
+    ),
+    Variable(
+        name="TWICESHY_DATABASE",
+        meaning="`sqlite:///file.db` or `postgresql://user:password@host:port/name`",
+        read_by="server",
+        option="--database",
+        default="sqlite:///twiceshy.db",
+    ),
+    Variable(
+        name="TWICESHY_TOKENS",
+        meaning="bearer tokens that are let in, separated by commas",
+        read_by="server",
+        option="--tokens",
+    ),
+    Variable(
+        name="TWICESHY_LOG",
+        meaning="what is logged: `requests`, one line each, or `problems` alone",
+        read_by="server",
+        option="--log",
+        default="requests",
+    ),
+)
+
+
+def refusal_of_unknown(names: Iterable[str]) -> str | None:
+    """Say which names of an environment look like settings and are none, and what was probably meant."""
+    known = [variable.name.removeprefix(PREFIX) for variable in VARIABLES]
+    given = (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
+    unknown = sorted(name for name in given if name not in known)
+    if not unknown:
+        return None
+    said = " ".join(f"{PREFIX}{name} is not a setting{did_you_mean(name, known, PREFIX)}" for name in unknown)
+    return f"{said} Unset it or correct it."
+
+
+def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """End a sentence with the nearest known name, where one is near."""
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {prefix}{nearest[0]}?" if nearest else "."
