@@ -22,6 +22,14 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def spool_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no guard of a test leave a spool in the folder where the tests are run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TWICESHY_SPOOL", str(tmp_path_factory.mktemp("spool") / "twiceshy.spool"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running PostgreSQL without durability, which only a power cut could tell."""

@@ -1,11 +1,15 @@
 """A tool's arguments: bound to its signature and written in tagged form before anything begins."""
 
+import contextlib
+import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from twiceshy._binding import Binder, Bound
 from twiceshy._encode import encode
 from twiceshy._restore import Misfit, restore
 from twiceshy._said import said
@@ -25,22 +29,21 @@ class Signature:
             raise SetupError(f"The signature of {tool} cannot be read: {error}. Wrap it in a function.") from error
         parameters = list(whole.parameters.values())
         self._of_call = whole.replace(parameters=parameters[1:]) if is_bound else whole
+        self._binder = Binder(self._of_call)
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """The parameters of a call."""
         return self._of_call.parameters
 
-    def bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> inspect.BoundArguments:
+    def bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Bound:
         """Bind a call and fill in defaults. Raises ToolArgumentError."""
         try:
-            bound = self._of_call.bind(*args, **kwargs)
+            return self._binder.bind(args, kwargs)
         except TypeError as error:
             raise ToolArgumentError(f"{self.tool}: {error}. Nothing began; correct the call.") from error
-        bound.apply_defaults()
-        return bound
 
-    def written(self, bound: inspect.BoundArguments) -> dict[str, object]:
+    def written(self, bound: Bound) -> dict[str, object]:
         """Write bound arguments in tagged form. Raises ToolArgumentError."""
         written: dict[str, object] = {}
         for name, value in bound.arguments.items():
@@ -52,7 +55,7 @@ class Signature:
                 raise self._refused(Refusal(said(error), (name,)), value) from error
         return written
 
-    def recorded(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
+    def recorded(self, arguments: Mapping[str, object]) -> Bound:
         """Bind arguments of the record, restored to the annotated types. Raises Misfit."""
         args: list[object] = []
         kwargs: dict[str, object] = {}
@@ -64,11 +67,9 @@ class Signature:
         for name, parameter in self.parameters.items():
             self._place(parameter, arguments[name], args, kwargs)
         try:
-            bound = self._of_call.bind(*args, **kwargs)
+            return self._binder.bind(tuple(args), kwargs)
         except TypeError as error:
             raise Misfit(f"the recorded arguments do not fit the tool: {error}") from error
-        bound.apply_defaults()
-        return bound
 
     def _place(
         self, parameter: inspect.Parameter, value: object, args: list[object], kwargs: dict[str, object]
@@ -86,17 +87,34 @@ class Signature:
 
     @cached_property
     def hints(self) -> dict[str, Any]:
-        """The annotations, resolved; empty where a name in them cannot be found."""
-        function = inspect.unwrap(self._function)
+        """The annotations, resolved; without those in which a name cannot be found."""
+        function = _annotated(self._function)
         try:
             return typing.get_type_hints(function, include_extras=True)
-        except Exception:  # noqa: BLE001 - an annotation may be any expression; without it values stay plain
-            return {}
+        except Exception:  # noqa: BLE001 - an annotation may be any expression; those that can be read still count
+            hints: dict[str, Any] = {}
+        for name, annotation in _written_annotations(function).items():
+            with contextlib.suppress(Exception):
+                hints[name] = _resolved(annotation, function)
+        return hints
 
     @property
     def returns(self) -> object:
         """The annotated type of the result, Any where there is none."""
         return self.hints.get("return", Any)
+
+    @property
+    def unread_return(self) -> str | None:
+        """Why the return annotation cannot be read; None where it can, or where there is none."""
+        function = _annotated(self._function)
+        written = _written_annotations(function)
+        if "return" in self.hints or "return" not in written:
+            return None
+        try:
+            _resolved(written["return"], function)
+        except Exception as error:  # noqa: BLE001 - an annotation may be any expression
+            return f"{written['return']!r} raises {said(error)}"
+        return None
 
     def _refused(self, refusal: Refusal, value: object) -> ToolArgumentError:
         return ToolArgumentError(
@@ -104,3 +122,28 @@ class Signature:
             f"{refusal.reason}. Nothing began; correct the call.",
             path=refusal.path,
         )
+
+
+def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that carries the annotations: behind wrappers, partials and objects that are called."""
+    found: Callable[..., Any] = inspect.unwrap(function)
+    while isinstance(found, functools.partial):
+        found = inspect.unwrap(found.func)
+    if not inspect.isroutine(found) and not isinstance(found, type):
+        found = inspect.unwrap(type(found).__call__)
+    return found
+
+
+def _written_annotations(function: Callable[..., Any]) -> dict[str, object]:
+    """Return annotations as they were written, none where Python cannot read even that."""
+    try:
+        return dict(function.__annotations__)
+    except Exception:  # noqa: BLE001 - an annotation may be any expression
+        return {}
+
+
+def _resolved(annotation: object, function: Callable[..., Any]) -> object:
+    """Resolve one annotation. Raises whatever its expression raises."""
+    alone = types.SimpleNamespace(__annotations__={"it": annotation})
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    return typing.get_type_hints(alone, globalns=names, include_extras=True)["it"]

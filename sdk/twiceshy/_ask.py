@@ -1,12 +1,14 @@
-"""Ask the service until it answers: what cannot be read is not an answer, and no answer is never a yes."""
+"""Ask the service until it answers."""
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
 
 from twiceshy._environment import Environment
+from twiceshy._replies import Unanswered, read
 from twiceshy._steps import Flow, send, sleep
-from twiceshy._transports.base import NoReply, Reply, Request
+from twiceshy._transports.base import Request
 from twiceshy_contract.problems import Problem
 
 T = TypeVar("T")
@@ -21,16 +23,18 @@ class Answered(msgspec.Struct, Generic[T], frozen=True):
     sent_at: float
 
 
-class Unanswered(msgspec.Struct, frozen=True):
-    """The service gave no answer that can be read; `reason` is the last thing that happened."""
-
-    reason: str
-
-
 def ask(
-    environment: Environment, request: Request, decoder: msgspec.json.Decoder[T], *, until: float
+    environment: Environment,
+    request: Request,
+    decoder: msgspec.json.Decoder[T],
+    *,
+    until: float,
+    on_silence: Callable[[], Flow[None]] | None = None,
 ) -> Flow[Answered[T] | Problem | Unanswered]:
-    """Send a request again and again until it is answered or the time is up. It is sent at least once."""
+    """Send a request again and again until it is answered or the time is up. It is sent at least once.
+
+    `on_silence` is done once, after the first try that was not answered.
+    """
     pause = _FIRST_PAUSE
     while True:
         sent_at = environment.clock()
@@ -39,36 +43,11 @@ def ask(
         answer = read(reply, decoder)
         if not isinstance(answer, Unanswered):
             return answer if isinstance(answer, Problem) else Answered(answer, sent_at)
+        if on_silence is not None:
+            yield from on_silence()
+            on_silence = None
         wait = pause * (0.5 + environment.chance() / 2)
         if environment.clock() + wait >= until:
             return answer
         yield from sleep(wait)
         pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-def read(reply: Reply | NoReply, decoder: msgspec.json.Decoder[T]) -> T | Problem | Unanswered:
-    """Read a reply: the body, a Problem that is the service's last word, or Unanswered."""
-    if isinstance(reply, NoReply):
-        return Unanswered(reply.reason)
-    if 200 <= reply.status < 300:
-        try:
-            return decoder.decode(reply.body)
-        except (msgspec.DecodeError, RecursionError) as error:
-            return Unanswered(f"status {reply.status} with a body that cannot be read: {error}")
-    problem = read_problem(reply)
-    if problem is None:
-        return Unanswered(f"status {reply.status} ({reply.content_type or 'no content type'}), not from the guard")
-    return problem if 400 <= reply.status < 500 else Unanswered(f"status {reply.status}: {problem.detail}")
-
-
-def read_problem(reply: Reply) -> Problem | None:
-    """Read a problem; the Retry-After header fills in for the member."""
-    if not reply.content_type.startswith("application/problem+json"):
-        return None
-    try:
-        problem = msgspec.json.decode(reply.body, type=Problem)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if problem.retry_after_seconds is None and (reply.retry_after or "").isdigit():
-        return msgspec.structs.replace(problem, retry_after_seconds=float(reply.retry_after or 0))
-    return problem

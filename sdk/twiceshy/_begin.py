@@ -11,14 +11,16 @@ from uuid import uuid4
 import msgspec
 
 from twiceshy._answers import Begun, DeclaredTool, Execute, Replay
-from twiceshy._ask import Answered, Unanswered, ask
+from twiceshy._ask import Answered, ask
 from twiceshy._calls import ToolCall, request
 from twiceshy._doubt import in_doubt
 from twiceshy._effect import CurrentEffect
 from twiceshy._environment import Environment
 from twiceshy._lease import Lease
 from twiceshy._options import STRICTNESS
+from twiceshy._replies import Unanswered
 from twiceshy._said import ended
+from twiceshy._settings import is_database
 from twiceshy._steps import Flow, send, sleep
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import (
@@ -86,9 +88,8 @@ def _registered(environment: Environment, call: ToolCall, registered: EffectClas
     return environment.classes[spec.name]
 
 
-def begin(environment: Environment, call: ToolCall) -> Flow[Granted | Replay]:
+def begin(environment: Environment, call: ToolCall, *, wait_until: float) -> Flow[Granted | Replay]:
     """Ask until the answer is a lease or a record; every other answer is raised."""
-    wait_until = environment.clock() + call.spec.rules.wait_seconds
     asked = call.begin(uuid4(), environment.worker)
     while True:
         answer = yield from _ask_or_release(environment, call, asked)
@@ -208,8 +209,11 @@ def _text(problem: Problem, reference: EffectRef) -> str:
 
 
 def _unavailable(environment: Environment, reference: EffectRef, reason: str) -> GuardUnavailable:
+    if is_database(environment.url):
+        where, remedy = f"the guard embedded over {environment.url}", "See to the database, or call again later."
+    else:
+        where = f"the guard's service at {environment.url}"
+        remedy = "Start it with `twiceshy serve`, correct TWICESHY_URL, or call again later."
     return GuardUnavailable(
-        f"{reference.tool} did not run: the guard's service at {environment.url} gives no answer ({reason}). Start "
-        "it with `twiceshy serve`, correct TWICESHY_URL, or call again later.",
-        effect=reference,
+        f"{reference.tool} did not run: {where} gives no answer ({reason}). {remedy}", effect=reference
     )

@@ -1,12 +1,12 @@
 """One guarded call as values: which tool, with which arguments, under which key."""
 
-import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
+from twiceshy._binding import Bound
 from twiceshy._options import ToolSpec
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import EffectRef, SetupError, ToolArgumentError
@@ -27,6 +27,9 @@ class CallKeys(msgspec.Struct, frozen=True, kw_only=True):
     reopen: bool = False
 
 
+_NO_KEYS: Final = CallKeys()
+
+
 class _CheckedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The same with the bounds that the service holds them to."""
 
@@ -42,7 +45,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: ToolSpec
     function: Callable[..., Any]
-    bound: inspect.BoundArguments
+    bound: Bound
     written: dict[str, object]
     run: str | None
     keys: CallKeys
@@ -75,6 +78,8 @@ def checked(call: ToolCall) -> ToolCall:
         raise SetupError(f"{call.spec.name} is declared with key='step'; pass step= with the call.")
     if rule == "business_key" and keys.business_key is None:
         raise SetupError(f"{call.spec.name} is declared with key='business_key'; pass business_key= with the call.")
+    if keys == _NO_KEYS:
+        return call
     try:
         msgspec.convert(msgspec.structs.asdict(keys) | {"run": call.run}, _CheckedKeys)
     except msgspec.ValidationError as error:
@@ -90,4 +95,10 @@ def request(begin: BeginRequest, path: str = "/v1/effects") -> Request:
             f"{begin.tool}: the call takes {len(body)} bytes, and {MAX_BYTES} are the most. Nothing began; keep "
             "large contents elsewhere and pass a reference."
         )
-    return Request(method="POST", path=path, body=body, timeout_seconds=begin.wait_seconds + BEGIN_GRACE_SECONDS)
+    return Request(
+        method="POST",
+        path=path,
+        body=body,
+        timeout_seconds=begin.wait_seconds + BEGIN_GRACE_SECONDS,
+        joins=not begin.wait_seconds,
+    )

@@ -1,27 +1,55 @@
 """The two drivers of a flow. They act and do not decide.
 
-The async one sees the rest of a flow through once the tool has run, or once it was interrupted before: a
-cancelled caller still reports what happened, for a few seconds.
+The async one sees the telling of an outcome through once the tool has run, or once it was interrupted before: a
+cancelled caller still reports what happened, for a few seconds. In a pause between two attempts nothing is left to be
+told, and a cancellation passes at once.
 """
 
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias
 
 from twiceshy._effect import CurrentEffect
-from twiceshy._steps import Flow, Given, Raised, Returned, RunTool, Send, Sleep, Step
+from twiceshy._steps import Blocking, Flow, Given, Pause, Raised, Returned, RunTool, Send, Sleep, Step
 from twiceshy._transports.base import Transport
 from twiceshy.exceptions import SetupError
 
-T = TypeVar("T")
+_Place: TypeAlias = Step | Returned | Raised
 _GRACE_SECONDS: Final = 5.0
 
 
 def drive(flow: Flow[Returned | Raised], transport: Transport) -> Any:
     """Drive a flow, blocking, and return or raise its outcome."""
+    return _unwrapped(_driven(flow, transport))
+
+
+async def drive_async(flow: Flow[Returned | Raised], transport: Transport) -> Any:
+    """Drive a flow on the running event loop, and return or raise its outcome."""
+    reached = _reached(flow, None)
+    is_telling = False
+    while not isinstance(reached, (Returned, Raised)):
+        if isinstance(reached, RunTool):
+            reached = _reached(flow, await _run_async(reached))
+            is_telling = True
+        elif is_telling and not isinstance(reached, Pause):
+            reached = await _told(flow, reached, transport)
+        else:
+            is_telling = False
+            try:
+                given = await _perform_async(reached, transport)
+            except GeneratorExit:  # the caller's coroutine is thrown away: nothing can be awaited any more
+                raise
+            except BaseException as error:  # noqa: BLE001 - the flow decides what an interruption means
+                reached = await _seen_through(_rest_after(flow, error, transport), flow)
+            else:
+                reached = _reached(flow, given)
+    return _unwrapped(reached)
+
+
+def _driven(flow: Flow[Returned | Raised], transport: Transport) -> Returned | Raised:
     try:
         step = next(flow)
         while True:
@@ -32,44 +60,32 @@ def drive(flow: Flow[Returned | Raised], transport: Transport) -> Any:
             else:
                 step = flow.send(given)
     except StopIteration as done:
-        return _unwrapped(done.value)
-
-
-async def drive_async(flow: Flow[Returned | Raised], transport: Transport) -> Any:
-    """Drive a flow on the running event loop, and return or raise its outcome."""
-    try:
-        step = next(flow)
-        while not isinstance(step, RunTool):
-            try:
-                given = await _perform_async(step, transport)
-            except GeneratorExit:  # the caller's coroutine is thrown away: nothing can be awaited any more
-                raise
-            except BaseException as error:  # noqa: BLE001 - the flow decides what an interruption means
-                return _unwrapped(await _seen_through(_rest_after(flow, error, transport)))
-            step = flow.send(given)
-    except StopIteration as done:
-        return _unwrapped(done.value)
-    outcome = await _run_async(step)
-    return _unwrapped(await _seen_through(_rest(flow, outcome, transport)))
+        return _outcome(done.value)
 
 
 def _perform(step: Step, transport: Transport) -> Given:
     match step:
         case Send(request):
             return transport.send(request)
-        case Sleep(seconds):
+        case Sleep(seconds) | Pause(seconds):
             time.sleep(seconds)
+            return None
+        case Blocking(work):
+            work()
             return None
         case RunTool():
             return _run(step)
 
 
-async def _perform_async(step: Send | Sleep, transport: Transport) -> Given:
+async def _perform_async(step: Send | Sleep | Pause | Blocking, transport: Transport) -> Given:
     match step:
         case Send(request):
             return await transport.send_async(request)
-        case Sleep(seconds):
+        case Sleep(seconds) | Pause(seconds):
             await asyncio.sleep(seconds)
+            return None
+        case Blocking(work):
+            await asyncio.to_thread(work)
             return None
 
 
@@ -133,43 +149,60 @@ class _Interruption:
             self._task.cancel()
 
 
-async def _rest(flow: Flow[Returned | Raised], given: Given, transport: Transport) -> Returned | Raised:
-    """Drive what is left of a flow. It returns what it would raise, so that its task never breaks the loop."""
+def _reached(flow: Flow[Returned | Raised], given: Given) -> _Place:
+    """Go on to the flow's next step, or to its end."""
     try:
-        step = flow.send(given)
-        return await _to_its_end(flow, step, transport)
+        return flow.send(given)
     except StopIteration as done:
         return _outcome(done.value)
+
+
+async def _told(flow: Flow[Returned | Raised], step: Send | Sleep | Blocking, transport: Transport) -> _Place:
+    """Tell what a tool did. What was being sent when the caller was cancelled is sent again, which is safe."""
+    if isinstance(step, Send):
+        try:
+            given = await transport.send_async(step.request)
+        except asyncio.CancelledError as cancelled:
+            return await _seen_through(_rest(flow, step, transport), flow, cancelled)
+        return _reached(flow, given)
+    return await _seen_through(_rest(flow, step, transport), flow)
+
+
+async def _rest(flow: Flow[Returned | Raised], step: Step, transport: Transport) -> _Place:
+    """Drive a flow to its end, or to where the next attempt may wait.
+
+    It returns what it would raise, so that its task never breaks the loop.
+    """
+    try:
+        return await _to_a_pause(flow, step, transport)
     except BaseException as error:  # noqa: BLE001 - raised again where the caller waits
         return Raised(error)
 
 
-async def _rest_after(flow: Flow[Returned | Raised], error: BaseException, transport: Transport) -> Returned | Raised:
+async def _rest_after(flow: Flow[Returned | Raised], error: BaseException, transport: Transport) -> _Place:
     """Throw an interruption into a flow and drive what is left of it."""
     try:
-        step = flow.throw(error)
-        return await _to_its_end(flow, step, transport)
+        return await _to_a_pause(flow, flow.throw(error), transport)
     except StopIteration as done:
         return _outcome(done.value)
     except BaseException as raised:  # noqa: BLE001 - raised again where the caller waits
         return Raised(raised)
 
 
-async def _to_its_end(flow: Flow[Returned | Raised], step: Step, transport: Transport) -> Returned | Raised:
-    try:
-        while True:
-            given = await _run_async(step) if isinstance(step, RunTool) else await _perform_async(step, transport)
-            step = flow.send(given)
-    except StopIteration as done:
-        return _outcome(done.value)
+async def _to_a_pause(flow: Flow[Returned | Raised], place: _Place, transport: Transport) -> _Place:
+    while not isinstance(place, (Returned, Raised, Pause)):
+        given = await (_run_async(place) if isinstance(place, RunTool) else _perform_async(place, transport))
+        place = _reached(flow, given)
+    return place
 
 
-async def _seen_through(work: Awaitable[Returned | Raised]) -> Returned | Raised:
-    """Await work that a cancellation may delay the end of, but not cut off before the grace is over."""
+async def _seen_through(
+    work: Coroutine[Any, Any, _Place], flow: Flow[Returned | Raised], cancelled: asyncio.CancelledError | None = None
+) -> _Place:
+    """Await work that a cancellation, one that came before too, may not cut off before the grace is over."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-    cancelled: asyncio.CancelledError | None = None
-    until = float("inf")
+    until = float("inf") if cancelled is None else loop.time() + _GRACE_SECONDS
     while not task.done() and loop.time() < until:
         try:
             await asyncio.wait({task}, timeout=None if cancelled is None else until - loop.time())
@@ -182,13 +215,15 @@ async def _seen_through(work: Awaitable[Returned | Raised]) -> Returned | Raised
         task.cancel()
     elif not task.cancelled():
         _keep_visible(task.result(), cancelled)
+    flow.close()  # it hears that nobody drives it any more, and keeps what it has not told
     raise cancelled
 
 
-def _keep_visible(outcome: Returned | Raised, cancelled: asyncio.CancelledError) -> None:
+def _keep_visible(place: _Place, cancelled: asyncio.CancelledError) -> None:
     """Chain what the tool raised to the cancellation that comes before it."""
-    if isinstance(outcome, Raised) and outcome.error is not cancelled and cancelled.__context__ is None:
-        cancelled.__context__ = outcome.error
+    error = place.error if isinstance(place, Raised) else place.after if isinstance(place, Pause) else None
+    if error is not None and error is not cancelled and cancelled.__context__ is None:
+        cancelled.__context__ = error
 
 
 def _outcome(value: Returned | Raised) -> Returned | Raised:

@@ -3,31 +3,49 @@
 It is a generator without I/O. `_drive` has the two short drivers, blocking and async, so that neither can differ.
 """
 
-import inspect
+from functools import partial
 
 from twiceshy._answers import Replay
 from twiceshy._begin import Granted, begin, declare, release
+from twiceshy._binding import Bound
 from twiceshy._calls import ToolCall
 from twiceshy._environment import Environment
 from twiceshy._finish import finish_raised, finish_returned
 from twiceshy._restore import Misfit
 from twiceshy._results import replayed
-from twiceshy._steps import Flow, Raised, Returned, RunTool, run_tool
+from twiceshy._retry import until_settled
+from twiceshy._seen import Seen
+from twiceshy._steps import Flow, Raised, Returned, RunTool, blocking, run_tool
 from twiceshy.exceptions import RecordMismatch
 from twiceshy_contract.names import EffectClass
 
 
 def guarded(environment: Environment, call: ToolCall) -> Flow[Returned | Raised]:
-    """Run a tool once, or give back what it did before."""
+    """Run a tool once, or give back what it did before; where it was not applied, try again while that is allowed."""
+    called_at = environment.clock()
+    spooler = environment.spooler
+    if spooler is not None and spooler.has_work:  # what waits there may be the outcome that this call asks for
+        yield from blocking(spooler.visit)
     effect_class = yield from declare(environment, call)
-    started = yield from begin(environment, call)
+    attempt = partial(_attempt, environment, effect_class)
+    tried = yield from attempt(call, environment.clock() + call.spec.rules.wait_seconds)
+    if isinstance(tried, Returned):
+        return tried
+    return (yield from until_settled(environment, call, attempt, tried, called_at))
+
+
+def _attempt(
+    environment: Environment, effect_class: EffectClass, call: ToolCall, wait_until: float
+) -> Flow[Returned | Seen]:
+    """Begin once and run the tool once, or give back the record."""
+    started = yield from begin(environment, call, wait_until=wait_until)
     if isinstance(started, Replay):
         return Returned(replayed(started, call.spec))
     bound = yield from _arguments_to_run(environment, call, started)
     return (yield from _executed(environment, call, started, bound, effect_class))
 
 
-def _arguments_to_run(environment: Environment, call: ToolCall, granted: Granted) -> Flow[inspect.BoundArguments]:
+def _arguments_to_run(environment: Environment, call: ToolCall, granted: Granted) -> Flow[Bound]:
     """Return the arguments that the answer names, else the caller's; the lease must still last."""
     bound = call.bound
     recorded = granted.answer.arguments
@@ -52,9 +70,9 @@ def _executed(
     environment: Environment,
     call: ToolCall,
     granted: Granted,
-    bound: inspect.BoundArguments,
+    bound: Bound,
     effect_class: EffectClass,
-) -> Flow[Returned | Raised]:
+) -> Flow[Returned | Seen]:
     environment.heartbeat.watch(granted.effect)
     try:
         outcome = yield from run_tool(RunTool(call.function, bound, granted.effect))

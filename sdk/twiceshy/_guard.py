@@ -1,20 +1,27 @@
 """The guard of one program: it knows a service, makes tools and opens runs."""
 
+import asyncio
+import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import Any, Final, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+
+import msgspec
 
 from twiceshy._environment import Environment
 from twiceshy._options import Limits, ToolOptions, specify
 from twiceshy._run import Run
 from twiceshy._settings import settle
+from twiceshy._spool import spool_folder
 from twiceshy._tool import Tool, kind_of
 from twiceshy._transports.base import Transport
 from twiceshy._transports.connect import connect
 from twiceshy.exceptions import SetupError
+from twiceshy_contract.variables import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_ARGUMENTS: Final = ("url", "token", "unavailable_seconds", "deliver_seconds", "transport", "spool")
 
 
 class ToolDecorator(Protocol):
@@ -36,17 +43,26 @@ class Guard:
         unavailable_seconds: float = 10,
         deliver_seconds: float = 30,
         transport: Transport | None = None,
+        spool: str | os.PathLike[str] | msgspec.UnsetType | None = msgspec.UNSET,
+        **misspelt: Never,
     ) -> None:
-        """Name the service; nothing is sent before the first call.
+        """Name the service, or the database to embed it over; nothing is sent or opened before the first call.
 
-        `url` and `token` fall back to TWICESHY_URL and TWICESHY_TOKEN. A begin that is not answered is given up
-        after `unavailable_seconds`; an outcome that is not taken, after `deliver_seconds` or the rest of the lease.
-        `transport` replaces HTTP.
+        `url` and `token` fall back to TWICESHY_URL and TWICESHY_TOKEN, then to ./twiceshy.db in this process. A
+        begin that is not answered is given up after `unavailable_seconds`; an outcome that is not taken, after
+        `deliver_seconds` or the rest of the lease. `transport` replaces what `url` would choose.
+
+        `spool` is the folder where outcomes wait that the service could not be told of; it falls back to
+        TWICESHY_SPOOL and ./twiceshy.spool and is made when it is needed. None keeps nothing.
         """
+        for name in misspelt:
+            raise TypeError(f"Guard takes no argument {name!r}{did_you_mean(name, _ARGUMENTS)}")
         settings = settle(url, token)
         limits = Limits(unavailable_seconds=unavailable_seconds, deliver_seconds=deliver_seconds)
-        self.url = settings.url
-        self._environment = Environment(settings.url, transport or connect(settings.url, settings.token), limits)
+        self.url = settings.shown
+        self._environment = Environment(
+            settings.shown, transport or connect(settings.url, settings.token), limits, spool=spool_folder(spool)
+        )
         self._homes: dict[str, str] = {}
 
     @overload
@@ -69,13 +85,17 @@ class Guard:
         return Run(self._environment, name, finish=finish)
 
     def close(self) -> None:
-        """Stop renewing leases and let go of the connections."""
+        """Stop renewing leases, try once more to deliver what waits in the spool, and let go of the connections."""
         self._environment.heartbeat.close()
+        if self._environment.spooler is not None:
+            self._environment.spooler.close()
         self._environment.transport.close()
 
     async def close_async(self) -> None:
-        """Stop renewing leases and let go of all connections, those of event loops too."""
+        """Do the same and let go of all connections, those of event loops too."""
         self._environment.heartbeat.close()
+        if self._environment.spooler is not None:
+            await asyncio.to_thread(self._environment.spooler.close)
         await self._environment.transport.close_async()
 
     def __enter__(self) -> Self:

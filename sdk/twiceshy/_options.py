@@ -7,9 +7,11 @@ import msgspec
 
 from twiceshy._arguments import Signature
 from twiceshy._marks import marks_sending
+from twiceshy._normalisers import NormaliserOption, checked_normalisers
 from twiceshy.exceptions import SetupError
 from twiceshy_contract.names import EffectClass, KeyRule, ToolName
-from twiceshy_contract.tools import ArgumentRoles, KeyDeclaration, NormaliserName, ToolDeclaration
+from twiceshy_contract.tools import ArgumentRoles, KeyDeclaration, ToolDeclaration
+from twiceshy_contract.variables import did_you_mean
 
 Verdict = Literal["not_applied", "rejected", "unknown"]
 OnDoubt = Literal["suspend", "tell"]
@@ -21,10 +23,21 @@ STRICTNESS: Final[Mapping[EffectClass, int]] = {"read": 0, "idempotent": 1, "sid
 class ToolOptions(TypedDict, total=False):
     """The keyword options of `guard.tool`.
 
-    `identity`, `content` and `ignored` are JSON Pointers of arguments; `normalisers` maps such to `"utc"` or
-    `"email"`. `key` says what makes two calls the same. `one_request` promises that a call sends at most one
-    request, so that its errors can be read as that request's. `classify` reads an exception before all else.
-    `wait_seconds` is how long a call waits in all for another holder or a retry time.
+    `identity`, `content` and `ignored` are JSON Pointers of arguments; `normalisers` maps such to `"utc"`,
+    `"email"`, `{"phone": "DE"}` and others, or to several in a list. `key` says what makes two calls the same.
+    `one_request` promises that a call sends at most one request, so that its errors can be read as that request's.
+    `classify` reads an exception before all else.
+
+    Two options bound how long a call may take beside the tool itself, in seconds. `wait_seconds` is how long it waits
+    to begin: for another holder, or for a retry time that an earlier call left behind. `deadline_seconds` is for
+    trying again: where the tool's own try leaves the effect open to another, the same call makes it when the service
+    says, until that wait would end more than `deadline_seconds` after the call was made; 0 never tries again. A wait
+    that would end later is not begun: the tool's error is raised, and its note says when to call again. Neither cuts
+    off a tool that runs, and `attempts` bounds the tries of all calls together.
+
+    An effect is open to another try after `not_applied`, and, where it is `idempotent`, after anything that proves
+    nothing, such as a time-out or a defect of the tool: to repeat it is harmless, that is what the word means. What
+    must not be tried again raises `Rejected`.
     """
 
     name: str
@@ -32,7 +45,7 @@ class ToolOptions(TypedDict, total=False):
     identity: Sequence[str]
     content: Sequence[str]
     ignored: Sequence[str]
-    normalisers: Mapping[str, NormaliserName]
+    normalisers: Mapping[str, NormaliserOption]
     key: KeyRule
     lease_seconds: float
     attempts: int
@@ -42,6 +55,7 @@ class ToolOptions(TypedDict, total=False):
     classify: Classify | None
     on_doubt: OnDoubt
     wait_seconds: float
+    deadline_seconds: float
 
 
 class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +66,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
     identity: Sequence[str] = ()
     content: Sequence[str] = ()
     ignored: Sequence[str] = ()
-    normalisers: Mapping[str, NormaliserName] = {}
+    normalisers: Mapping[str, NormaliserOption] = {}
     key: KeyRule = "once"
     lease_seconds: float = 30
     attempts: int = 5
@@ -62,6 +76,10 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
     classify: Classify | None = None
     on_doubt: OnDoubt = "suspend"
     wait_seconds: float = 30
+    deadline_seconds: float = 60
+
+
+_NAMES: Final = ToolRules.__struct_fields__
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +104,14 @@ def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
     try:
         rules = ToolRules(**options)
     except TypeError as error:
-        raise SetupError(f"guard.tool: {error}. The options are {', '.join(ToolRules.__struct_fields__)}.") from error
+        raise SetupError(f"guard.tool: {_unknown(options)} The options are {', '.join(_NAMES)}.") from error
     given = rules.name or getattr(function, "__name__", "")
     name = _checked(given, ToolName, f"the tool's name {given!r}")
     if rules.on_doubt not in ("suspend", "tell"):
         raise SetupError(f"{name}: on_doubt is {rules.on_doubt!r}; say 'suspend' or 'tell'.")
-    if not 0 <= rules.wait_seconds < float("inf"):
-        raise SetupError(f"{name}: wait_seconds is {rules.wait_seconds!r}; say a number of seconds, 0 or more.")
+    for option, seconds in (("wait_seconds", rules.wait_seconds), ("deadline_seconds", rules.deadline_seconds)):
+        if not 0 <= seconds < float("inf"):
+            raise SetupError(f"{name}: {option} is {seconds!r}; say a number of seconds, 0 or more.")
     return ToolSpec(
         name=name,
         rules=rules,
@@ -100,6 +119,11 @@ def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
         signature=Signature(name, function),
         marks_sending=marks_sending(function),
     )
+
+
+def _unknown(options: ToolOptions) -> str:
+    """Say which options there are not, and which were probably meant."""
+    return " ".join(f"There is no option {name}{did_you_mean(name, _NAMES)}" for name in options if name not in _NAMES)
 
 
 def _declaration(name: str, rules: ToolRules) -> ToolDeclaration:
@@ -113,7 +137,7 @@ def _declaration(name: str, rules: ToolRules) -> ToolDeclaration:
             identity=tuple(rules.identity),
             content=tuple(rules.content),
             ignored=tuple(rules.ignored),
-            normalisers=dict(rules.normalisers),
+            normalisers=checked_normalisers(name, rules.normalisers),
         ),
         lease_seconds=rules.lease_seconds,
         attempts=rules.attempts,

@@ -1,24 +1,24 @@
 """Values out of the record, equal in type to what was put in, as far as the annotation tells."""
 
 import base64
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from twiceshy._said import ended
+from twiceshy._misfit import Misfit
+from twiceshy._said import ended, message_of, said
+from twiceshy._shapes import converted, members_of_union
+from twiceshy._type_names import held, qualified, shown_beside
 from twiceshy.exceptions import EffectRef, ResultNotKept
 from twiceshy_contract.effects import Opaque
 
+__all__ = ["OPAQUE", "Misfit", "is_opaque", "refuse_opaque", "restore", "untag"]
+
 OPAQUE: Final = "$opaque"
-
-
-class Misfit(ValueError):
-    """The value does not fit the annotation; the message names both types."""
 
 
 def untag(value: object) -> object:
@@ -37,21 +37,30 @@ def untag(value: object) -> object:
             return value
 
 
-def restore(value: object, annotation: object) -> object:
-    """Turn tagged form into a value of the annotated type. Raises Misfit."""
+def restore(value: object, annotation: object, first: str | None = None) -> object:
+    """Turn tagged form into a value of the annotated type. Raises Misfit.
+
+    `first` names the type that was put in: of a union it tells the member, of a class the subclass. Another name
+    is no fault: a class may be renamed or moved, as long as the value fits.
+    """
     try:
         plain = untag(value)
     except (ValueError, ArithmeticError) as error:
         raise Misfit(f"the record holds a tag that cannot be read: {error}") from error
     if annotation in (Any, object):
         return plain
+    for kind in _named(annotation, first):
+        try:
+            return converted(plain, kind)
+        except Exception:  # noqa: BLE001, S112 - the whole annotation is asked next, and says why not
+            continue
     try:
-        return _converted(plain, annotation)
-    except Misfit:
-        raise
+        return converted(plain, annotation)
     except Exception as error:
+        why = message_of(error) if isinstance(error, Misfit | msgspec.ValidationError) else said(error)
+        says = "says" if first is None else "now says"
         raise Misfit(
-            f"the record holds a {type(plain).__name__}, the annotation says {_shown(annotation)}: {error}"
+            f"the record holds {held(plain, first)}, the annotation {says} {shown_beside(annotation, first)}: {why}"
         ) from error
 
 
@@ -75,56 +84,20 @@ def refuse_opaque(result: object, effect: EffectRef) -> None:
     )
 
 
-def _converted(plain: object, annotation: object) -> object:
-    try:
-        return msgspec.convert(plain, annotation, dec_hook=_decoded)
-    except TypeError:
-        members = _members_of_union(annotation)
-        if members is None:
-            return _unconverted(plain, annotation)
-    return _of_union(plain, members, annotation)
+def _named(annotation: object, first: str | None) -> Iterator[type]:
+    """Find the type that was put in among what the annotation allows: members of a union and their subclasses."""
+    if first is None:
+        return
+    allowed = members_of_union(annotation) or (annotation,)
+    yield from (kind for kind in _with_subclasses(allowed, set()) if qualified(kind) == first)
 
 
-def _decoded(kind: type, plain: object) -> object:
-    """Make a value of a type that msgspec does not know."""
-    if isinstance(plain, kind):
-        return plain
-    validate = getattr(kind, "model_validate", None)
-    if validate is None:
-        raise Misfit(f"the record holds a {type(plain).__name__}, the annotation says {_shown(kind)}")
-    return validate(plain)
-
-
-def _unconverted(plain: object, annotation: object) -> object:
-    """Give the plain value where the annotation is beyond what can be checked, unless it clearly differs."""
-    if isinstance(annotation, type) and not isinstance(plain, annotation):
-        raise Misfit(f"the record holds a {type(plain).__name__}, the annotation says {_shown(annotation)}")
-    return plain
-
-
-def _members_of_union(annotation: object) -> tuple[object, ...] | None:
-    if get_origin(annotation) is Annotated:
-        return _members_of_union(get_args(annotation)[0])
-    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else None
-
-
-def _of_union(plain: object, members: tuple[object, ...], annotation: object) -> object:
-    fitting: list[object] = []
-    for member in members:
-        try:
-            fitting.append(_converted(plain, member))
-        except (Misfit, msgspec.ValidationError, ValueError):
-            continue
-    if len(fitting) != 1:
-        how_many = "none of its members fits" if not fitting else "several of its members fit"
-        raise Misfit(
-            f"the record holds a {type(plain).__name__}, the annotation says {_shown(annotation)}, and {how_many}"
-        )
-    return fitting[0]
-
-
-def _shown(annotation: object) -> str:
-    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+def _with_subclasses(kinds: object, seen: set[type]) -> Iterator[type]:
+    for kind in kinds if isinstance(kinds, tuple | list) else ():
+        if isinstance(kind, type) and kind is not object and kind not in seen:
+            seen.add(kind)
+            yield kind
+            yield from _with_subclasses(type.__subclasses__(kind), seen)
 
 
 _READERS: Final[dict[str, Callable[[str], object]]] = {

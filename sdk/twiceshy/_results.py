@@ -11,12 +11,10 @@ from twiceshy._encode import encode_result
 from twiceshy._options import ToolSpec
 from twiceshy._restore import OPAQUE, Misfit, is_opaque, refuse_opaque, restore, untag
 from twiceshy._said import clean, ended, kind_of, said
+from twiceshy._type_names import type_of_result
 from twiceshy.exceptions import EffectRef, RecordMismatch, Rejected
 from twiceshy_contract.canonical import MAX_BYTES
-from twiceshy_contract.effects import (
-    CommitRequest,
-    Opaque,
-)
+from twiceshy_contract.effects import CommitRequest, Opaque, Outcome
 from twiceshy_contract.refusals import Refusal
 
 _log = logging.getLogger("twiceshy")
@@ -25,27 +23,28 @@ _log = logging.getLogger("twiceshy")
 def commit_body(value: object, effect: EffectRef) -> bytes:
     """Write the commit of what a tool returned; a result that cannot be kept becomes opaque, with a warning."""
     try:
-        body = _body(encode_result(value, depth=2), effect)
+        body = _body(encode_result(value, depth=2), effect, type_of_result(value))
     except Refusal as refusal:
         return opaque_body(value, effect, f"it cannot be written as JSON: {refusal}")
     except Exception as error:  # noqa: BLE001 - a property or model_dump of the tool's own may raise anything
         return opaque_body(value, effect, f"it cannot be written as JSON: {said(error)}")
     if len(body) > MAX_BYTES:
-        return opaque_body(value, effect, f"it is larger than {MAX_BYTES} bytes", body)
+        return opaque_body(value, effect, f"it is larger than {MAX_BYTES} bytes")
     return body
 
 
-def opaque_body(value: object, effect: EffectRef, reason: str, kept: bytes | None = None) -> bytes:
-    """Write the commit of a result of which only a digest is kept."""
+def opaque_body(value: object, effect: EffectRef, reason: str) -> bytes:
+    """Write the commit of a result of which only a digest is kept; one that cannot be written has none."""
     _log.warning(
         "The result of %s (effect %s) is not kept: %s A replay raises ResultNotKept, unless the tool is annotated "
         "to return None.",
         effect.tool, effect.key, ended(reason),
     )  # fmt: skip
+    written = _written_or_none(value)
     opaque = Opaque(
         type=clean(f"{type(value).__module__}.{kind_of(value)}"),
-        size=None if kept is None else len(kept),
-        sha256=None if kept is None else hashlib.sha256(kept).hexdigest(),
+        size=None if written is None else len(written),
+        sha256=None if written is None else hashlib.sha256(written).hexdigest(),
         reason=clean(reason),
     )
     return _body({OPAQUE: msgspec.to_builtins(opaque)}, effect)
@@ -66,7 +65,7 @@ def replayed(answer: Replay, spec: ToolSpec) -> Any:
     if is_opaque(result) and returns_nothing(spec):
         return None
     refuse_opaque(result, reference)
-    return _restored(result, spec, reference)
+    return _restored(answer.outcome, spec, reference)
 
 
 def returns_nothing(spec: ToolSpec) -> bool:
@@ -76,36 +75,71 @@ def returns_nothing(spec: ToolSpec) -> bool:
 
 def warn_of_change(value: object, body: bytes, spec: ToolSpec) -> None:
     """Warn where a replay would not give back what the tool has just returned."""
-    result = msgspec.json.decode(body)["result"]
-    if isinstance(result, dict) and OPAQUE in result:
+    commit = msgspec.json.decode(body, type=_Kept)
+    if is_opaque(commit.result):
         return
+    unread = spec.signature.unread_return
+    advice = f"Its return annotation cannot be read: {ended(unread)}" if unread else "Correct its return annotation."
     try:
-        again = restore(result, spec.signature.returns)
-        is_same = type(again) is type(value) and bool(again == value)
+        again = restore(commit.result, spec.signature.returns, commit.result_type)
+        is_same = _is_same(again, value)
     except Misfit as misfit:
-        _log.warning("A replay of %s would fail: %s. Correct its return annotation.", spec.name, misfit)
+        _log.warning("A replay of %s would fail: %s. %s", spec.name, misfit, advice)
         return
     except Exception:  # noqa: BLE001 - a value whose comparison raises cannot be judged
         return
-    if not is_same:
-        _log.warning(
-            "A replay of %s would return a %s where the tool returned a %s. Annotate its return type.",
-            spec.name, type(again).__qualname__, type(value).__qualname__,
-        )  # fmt: skip
+    if is_same:
+        return
+    if type(again) is type(value):
+        differs = f"another {type(value).__qualname__} than the tool returned"
+        advice = advice if unread else "Annotate its return type down to the members of containers and classes."
+    else:
+        differs = f"a {type(again).__qualname__} where the tool returned a {type(value).__qualname__}"
+        advice = advice if unread else "Annotate its return type."
+    _log.warning("A replay of %s would return %s. %s", spec.name, differs, advice)
 
 
-def _restored(result: object, spec: ToolSpec, reference: EffectRef) -> object:
+class _Kept(msgspec.Struct, frozen=True):
+    """What a commit says of the result."""
+
+    result: object
+    result_type: str | None = None
+
+
+def _is_same(again: object, value: object) -> bool:
+    """Tell whether two values are equal in type and value; containers, and what has no equality, by their members."""
+    if type(again) is not type(value):
+        return False
+    if isinstance(again, list | tuple) and isinstance(value, list | tuple):
+        return len(again) == len(value) and all(map(_is_same, again, value))
+    if isinstance(again, dict) and isinstance(value, dict):
+        return _is_same(list(again), list(value)) and _is_same(list(again.values()), list(value.values()))
+    if type(value).__eq__ is object.__eq__:
+        return encode_result(again) == encode_result(value)
+    return bool(again == value)
+
+
+def _restored(outcome: Outcome, spec: ToolSpec, reference: EffectRef) -> object:
     try:
-        return restore(result, spec.signature.returns)
+        return restore(outcome.result, spec.signature.returns, outcome.result_type)
     except Misfit as misfit:
         raise RecordMismatch(
-            f"{spec.name} happened before, but its record does not fit its return annotation: {misfit}. The effect "
-            f"is {reference.key}; `twiceshy effects show` has the record.",
+            f"{spec.name} happened before, but its record does not fit its return annotation: {misfit}. Take back the "
+            f"change of the annotation, or make the type take what is recorded. The effect is {reference.key}; "
+            "`twiceshy effects show` has the record.",
             effect=reference,
         ) from misfit
 
 
-def _body(result: object, effect: EffectRef) -> bytes:
+def _written_or_none(value: object) -> bytes | None:
+    try:
+        return msgspec.json.encode(encode_result(value))
+    except Exception:  # noqa: BLE001 - a property or model_dump of the tool's own may raise anything
+        return None
+
+
+def _body(result: object, effect: EffectRef, result_type: str | None = None) -> bytes:
     if effect.attempt is None or effect.fence is None:
         raise TypeError("a commit needs an attempt and a fence")
-    return msgspec.json.encode(CommitRequest(attempt=effect.attempt, fence=effect.fence, result=result))
+    commit = CommitRequest(attempt=effect.attempt, fence=effect.fence, result=result, result_type=result_type)
+    return msgspec.json.encode(commit)

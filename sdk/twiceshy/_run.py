@@ -7,9 +7,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from twiceshy._ask import Answered, Unanswered, ask
+from twiceshy._ask import Answered, ask
 from twiceshy._drive import drive, drive_async
 from twiceshy._environment import Environment
+from twiceshy._replies import Unanswered
 from twiceshy._steps import Flow, Raised, Returned
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import EffectRef, GuardUnavailable, RequestRefused, SetupError

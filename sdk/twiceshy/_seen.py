@@ -3,19 +3,19 @@
 import msgspec
 
 from twiceshy._answers import Effect
-from twiceshy._ask import Answered, Unanswered
+from twiceshy._ask import Answered
 from twiceshy._classify import Judgement
+from twiceshy._delivery import Delivery, Spooled
 from twiceshy._doubt import explain, in_doubt
 from twiceshy._effect import CurrentEffect
 from twiceshy._options import ToolSpec
+from twiceshy._replies import Unanswered
 from twiceshy._results import returns_nothing
 from twiceshy._said import ended, note, said
 from twiceshy._steps import Raised, Returned
 from twiceshy.exceptions import LeaseLost, OutcomeError, OutcomeNotDelivered, Superseded
 from twiceshy_contract.names import EffectClass
 from twiceshy_contract.problems import Problem
-
-Delivery = Answered[Effect] | Problem | Unanswered
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -26,6 +26,19 @@ class Seen(msgspec.Struct, frozen=True):
     effect_class: EffectClass
     judgement: Judgement
     delivery: Delivery
+    error: BaseException
+
+    @property
+    def may_be_tried_after(self) -> float | None:
+        """Seconds until the tool may be tried again, where the effect is open to that and the tool's word allows it."""
+        is_harmless = self.judgement == "not_applied" or (
+            self.judgement == "unknown" and self.effect_class == "idempotent"
+        )
+        if not is_harmless or not issubclass(type(self.error), Exception) or is_lease_lost(self.error, self.effect):
+            return None
+        if isinstance(self.delivery, Answered) and self.delivery.value.state == "pending":
+            return self.delivery.value.retry_after_seconds
+        return None
 
     @property
     def is_doubtful(self) -> bool:
@@ -40,30 +53,52 @@ class Seen(msgspec.Struct, frozen=True):
         """Whether somebody else has settled the effect."""
         return isinstance(self.delivery, Problem) and self.delivery.code == "superseded"
 
-    def by_caller(self, error: BaseException) -> BaseException:
+    def by_caller(self) -> BaseException:
         """Return what the caller is to see: the tool's own exception, or what chains it."""
+        error = self.error
         if not issubclass(type(error), Exception):
-            return self._passed(error)
+            return self._passed()
         if self.is_doubtful:
             message = _doubtful(self.effect, error)
             began_in = self.effect.inner_doubt
-            return _caused(in_doubt(self.effect.reference, message, self.spec.rules.on_doubt, began_in=began_in), error)
-        if isinstance(self.delivery, Answered):
-            note(error, f"twiceshy: {self._note(self.delivery.value)} The effect is {self.effect.key}.")
-            return error
-        if self.is_superseded and is_lease_lost(error, self.effect):
-            note(error, "twiceshy: somebody has settled the effect meanwhile; call again to read the record.")
-            return error
-        then = "be in doubt" if self.effect_class == "side_effect" else "be open to another try"
-        return _caused(undelivered(self.delivery, self.effect, Raised(error), then), error)
+            doubt = in_doubt(self.effect.reference, message, self.spec.rules.on_doubt, began_in=began_in)
+            if isinstance(self.delivery, Spooled):
+                note(doubt, self._waiting(self.delivery))
+            return _caused(doubt, error)
+        match self.delivery:
+            case Answered(value):
+                note(error, f"twiceshy: {self._note(value)} The effect is {self.effect.key}.")
+                return error
+            case Spooled():
+                note(error, self._waiting(self.delivery))
+                return error
+            case Problem() if self.is_superseded and is_lease_lost(error, self.effect):
+                note(error, "twiceshy: somebody has settled the effect meanwhile; call again to read the record.")
+                return error
+            case Problem() | Unanswered():
+                then = "be in doubt" if self.effect_class == "side_effect" else "be open to another try"
+                return _caused(undelivered(self.delivery, self.effect, Raised(error), then), error)
 
-    def _passed(self, error: BaseException) -> BaseException:
+    def _passed(self) -> BaseException:
         """Let an interruption pass, or an inner effect's doubt; it says what it left behind."""
-        effect = self.effect
-        note(error, f"twiceshy: effect {effect.key} of {effect.reference.tool} was reported as {self.judgement}.")
+        effect, error = self.effect, self.error
+        about = f"effect {effect.key} of {effect.reference.tool}"
+        match self.delivery:
+            case Answered():
+                note(error, f"twiceshy: {about} was reported as {self.judgement}.")
+            case Spooled():
+                note(error, self._waiting(self.delivery))
+            case Problem(detail=reason) | Unanswered(reason=reason):
+                note(error, f"twiceshy: {about} could not be reported as {self.judgement} ({reason}).")
         if self.is_doubtful and effect.inner_doubt is not None:
             explain(error, effect.reference, effect.inner_doubt)
         return error
+
+    def _waiting(self, spooled: Spooled) -> str:
+        return (
+            f"twiceshy: the service could not be told that the outcome is {self.judgement} ({spooled.reason}). The "
+            f"report waits in {spooled.path} and is sent until the service takes it. The effect is {self.effect.key}."
+        )
 
     def _note(self, answer: Effect) -> str:
         match answer.state:

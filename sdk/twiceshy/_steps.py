@@ -1,11 +1,11 @@
 """What a flow asks of its driver, and what it gets. A flow is a generator: it decides, the driver acts."""
 
-import inspect
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from twiceshy._binding import Bound
 from twiceshy._effect import CurrentEffect
 from twiceshy._transports.base import NoReply, Reply, Request
 
@@ -22,11 +22,27 @@ class Sleep(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class Pause(msgspec.Struct, frozen=True):
+    """Let seconds pass after an attempt that left nothing to be seen through: a cancellation ends it at once.
+
+    `after` is what the attempt's tool raised.
+    """
+
+    seconds: float
+    after: BaseException
+
+
+class Blocking(msgspec.Struct, frozen=True):
+    """Do work that waits for a disk or another service, off the event loop; the driver gives back None."""
+
+    work: Callable[[], None]
+
+
 class RunTool(msgspec.Struct, frozen=True):
     """Run the tool under its effect; the driver gives back Returned or Raised."""
 
     function: Callable[..., Any]
-    bound: inspect.BoundArguments
+    bound: Bound
     effect: CurrentEffect
 
 
@@ -42,7 +58,7 @@ class Raised(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-Step: TypeAlias = Send | Sleep | RunTool
+Step: TypeAlias = Send | Sleep | Pause | Blocking | RunTool
 Given: TypeAlias = Reply | NoReply | Returned | Raised | None
 T = TypeVar("T")
 Flow: TypeAlias = Generator[Step, Given, T]
@@ -59,6 +75,18 @@ def send(request: Request) -> Flow[Reply | NoReply]:
 def sleep(seconds: float) -> Flow[None]:
     """Let seconds pass."""
     yield Sleep(seconds)
+
+
+def pause(seconds: float, after: BaseException) -> Flow[None]:
+    """Let seconds pass after an attempt, before another."""
+    yield Pause(seconds, after)
+
+
+def blocking(work: Callable[[], T]) -> Flow[T]:
+    """Do blocking work off the event loop and return what it returns."""
+    done: list[T] = []
+    yield Blocking(lambda: done.append(work()))
+    return done[0]
 
 
 def run_tool(step: RunTool) -> Flow[Returned | Raised]:

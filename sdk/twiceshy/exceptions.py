@@ -19,7 +19,7 @@
         ├── OutcomeError               the tool ran, its outcome did not reach the record as usual
         │   ├── LeaseLost              the lease ended while the tool ran
         │   ├── Superseded             another attempt settled the effect meanwhile
-        │   └── OutcomeNotDelivered    the service could not be told
+        │   └── OutcomeNotDelivered    the service could not be told, and no spool has it
         └── RecordError                the record cannot be given back
             ├── ResultNotKept          it was too large or not writable as JSON
             └── RecordMismatch         it does not fit the tool's annotations
@@ -205,7 +205,7 @@ class Superseded(OutcomeError):
 
 
 class OutcomeNotDelivered(OutcomeError):
-    """The service could not be told what the tool did. Save this error's data and settle the effect by hand."""
+    """The service could not be told what the tool did, and no spool has it. Save its data and settle it by hand."""
 
 
 class RecordError(EffectError):

@@ -15,10 +15,13 @@ from tests.service import ServiceProcess
 class Agent:
     """An agent process; what it says comes line by line."""
 
-    def __init__(self, url: str, sink: Path, *words: str, patience: float = 20) -> None:
+    def __init__(
+        self, url: str, sink: Path, *words: str, patience: float = 20, module: str = "agents", **more: str
+    ) -> None:
         environment = os.environ | {"AGENT_URL": url, "AGENT_SINK": str(sink), "AGENT_PATIENCE": str(patience)}
+        environment |= {"TWICESHY_SPOOL": str(sink.parent / "spool")} | more
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.agents", *words],
+            [sys.executable, "-m", f"tests.acceptance.{module}", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,23 +1,21 @@
 """`twiceshy effects`: look at effects and settle what nobody knows."""
 
 import sys
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
-from urllib.parse import quote, urlencode
 
 import click
 import msgspec
 
 from twiceshy._answers import Effect
-from twiceshy._commands.service import Service
-from twiceshy._commands.tables import print_effect, print_page
-from twiceshy._settings import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
+from twiceshy._commands.effect_tables import print_effect, print_effects
+from twiceshy._commands.groups import Group
+from twiceshy._commands.pages import Page, gather, how_many
+from twiceshy._commands.parameters import declared_tools, json_in, run_name, tool_name
+from twiceshy._commands.service import Service, of_service, print_json, with_json
 from twiceshy._transports.base import Request
-from twiceshy_contract.effects import EffectPage, EffectView, ResolveRequest
+from twiceshy_contract.effects import EffectSummary, EffectView, ResolveRequest
 from twiceshy_contract.names import PublicState
-from twiceshy_contract.refusals import Refusal
-from twiceshy_contract.strict_json import decode
 
 Resolution = Literal["applied", "not_applied", "closed"]
 _MEANINGS: Final[dict[Resolution, str]] = {
@@ -32,47 +30,43 @@ _RESULT_HELP: Final = (
 )
 
 
-def _of_service(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name the service."""
-    url = click.option(
-        "--url", envvar=URL_VARIABLE, default=DEFAULT_URL, show_default=True, show_envvar=True, help="The service."
-    )
-    token = click.option("--token", envvar=TOKEN_VARIABLE, show_envvar=True, help="Its bearer token.")
-    return url(token(command))
-
-
-@click.group()
+@click.group(cls=Group)
 def effects() -> None:
     """List, show and settle effects."""
 
 
 @effects.command(name="list")
 @click.option("--state", type=click.Choice(get_args(PublicState)), help="Only effects in this state.")
-@click.option("--tool", help="Only effects of this tool.")
-@click.option("--run", help="Only effects of this run.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at most.")
-@click.option("--json", "as_json", is_flag=True, help="Print the service's answer as JSON.")
-@_of_service
-def list_(*, limit: int, as_json: bool, url: str, token: str | None, **filters: str | None) -> None:
+@click.option("--tool", callback=tool_name, shell_complete=declared_tools, help="Only effects of this tool.")
+@click.option("--run", callback=run_name, help="Only effects of this run.")
+@click.option("--closed", is_flag=True, help="With --state in_doubt: also those that were closed.")
+@how_many
+@with_json
+@of_service
+def list_(*, closed: bool, as_json: bool, url: str | None, token: str | None, **asked: Any) -> None:
     """List effects, newest first."""
-    asked = {name: value for name, value in filters.items() if value is not None}
-    query = urlencode({**asked, "limit": limit})
-    page, body = Service(url, token).ask(Request(method="GET", path=f"/v1/effects?{query}"), EffectPage)
+    filters = {name: asked[name] for name in ("state", "tool", "run") if asked[name] is not None}
+    if closed and asked["state"] != "in_doubt":
+        raise click.UsageError("--closed goes with --state in_doubt only: other listings hold all effects anyway.")
+    if closed:
+        filters["closed"] = "true"
+    limit = None if asked["everything"] else asked["limit"]
+    found = gather(Service(url, token), "/v1/effects", filters, Page[EffectSummary], limit=limit, total=None)
     if as_json:
-        _print_json(body)
+        print_json(found.body)
     else:
-        print_page(page)
+        print_effects(found.items, is_cut=found.next is not None)
 
 
 @effects.command()
 @click.argument("key")
-@click.option("--json", "as_json", is_flag=True, help="Print the service's answer as JSON.")
-@_of_service
-def show(*, key: str, as_json: bool, url: str, token: str | None) -> None:
+@with_json
+@of_service
+def show(*, key: str, as_json: bool, url: str | None, token: str | None) -> None:
     """Show all that is known of the effect KEY."""
     effect, body = _read(Service(url, token), key)
     if as_json:
-        _print_json(body)
+        print_json(body)
     else:
         print_effect(effect)
 
@@ -89,8 +83,8 @@ def show(*, key: str, as_json: bool, url: str, token: str | None) -> None:
     help="The `as of` that `show` printed before the provider was asked; with --as not_applied, the settle time is "
     "judged then.",
 )
-@_of_service
-def resolve(*, key: str, as_: Resolution, reason: str, url: str, token: str | None, **options: Any) -> None:
+@of_service
+def resolve(*, key: str, as_: Resolution, reason: str, url: str | None, token: str | None, **options: Any) -> None:
     """Say what became of the effect KEY, which nobody knows.
 
     \b
@@ -121,8 +115,8 @@ def _looked_at(service: Service, key: str, as_: Resolution) -> int:
         f"Effect {effect.key}: {effect.tool}, {effect.state}, fence {effect.fence}, "
         f"run {effect.run or '-'}, since {effect.began_at}"
     )
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        click.confirm(f"Settle it as {as_} ({_MEANINGS[as_]})?", abort=True)
+    if sys.stdin.isatty() and sys.stdout.isatty() and not click.confirm(f"Settle it as {as_} ({_MEANINGS[as_]})?"):
+        raise click.ClickException("Nothing was settled.")
     return effect.fence
 
 
@@ -133,7 +127,7 @@ def _read(service: Service, key: str) -> tuple[EffectView, bytes]:
 def _path(key: str) -> str:
     if len(key) != 64 or set(key) - set("0123456789abcdef"):
         raise click.UsageError(f"{key!r} is not an effect's key: it has 64 lower-case hex digits. `list` shows keys.")
-    return f"/v1/effects/{quote(key)}"
+    return f"/v1/effects/{key}"
 
 
 def _moment(text: str) -> datetime:
@@ -148,10 +142,6 @@ def _moment(text: str) -> datetime:
 
 def _parsed(text: str) -> object:
     try:
-        return decode(text.encode())
-    except (Refusal, UnicodeEncodeError) as error:
-        raise click.UsageError(f"--result is not JSON: {error}. A text needs its quotes: '\"text\"'.") from error
-
-
-def _print_json(body: bytes) -> None:
-    click.echo(msgspec.json.format(body, indent=2).decode())
+        return json_in(text.encode(errors="surrogateescape"), "--result")
+    except click.UsageError as error:
+        raise click.UsageError(f"{error} A text needs its quotes: '\"text\"'.") from error

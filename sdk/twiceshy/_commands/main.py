@@ -1,17 +1,30 @@
-"""The group that holds all commands. Those of entry points load when they are called, so none breaks another."""
+"""The group that holds all commands. Those of entry points load when they are called, so none breaks another.
 
+Exit codes: 0 done, 1 refused, unreachable or failed, 2 wrongly used, 130 stopped by Ctrl-C.
+"""
+
+import io
+import sys
 from collections.abc import Iterator
 from importlib import metadata
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from twiceshy._commands.completion import completion
+from twiceshy._commands.doctor import doctor
 from twiceshy._commands.effects import effects
+from twiceshy._commands.groups import Group
+from twiceshy._commands.keys import keys
+from twiceshy._commands.runs import runs
+from twiceshy._commands.spool import spool
+from twiceshy._commands.tools import tools
 
 GROUP: Final = "twiceshy.commands"
+INTERRUPTED: Final = 130
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Own commands first, then those of the entry points `twiceshy.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -25,6 +38,22 @@ class Commands(click.Group):
             return own
         point = next((point for point in _entry_points() if point.name == cmd_name), None)
         return None if point is None else _loaded(point)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C ends it with one line, also where a question was asked."""
+        _write_what_can_be_written()
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("Stopped.", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+def _write_what_can_be_written() -> None:
+    """Let a character that the output's encoding lacks be written out instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _entry_points() -> Iterator[metadata.EntryPoint]:
@@ -59,4 +88,5 @@ def main() -> None:
     """Twiceshy: when an action must not happen twice."""
 
 
-main.add_command(effects)
+for command in (completion, doctor, effects, keys, runs, spool, tools):
+    main.add_command(command)

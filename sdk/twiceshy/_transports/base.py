@@ -4,6 +4,7 @@ A transport never raises for the network's weather: whatever happened, `NoReply`
 never that the request was not sent.
 """
 
+import secrets
 from typing import Literal, Protocol
 
 import msgspec
@@ -14,12 +15,16 @@ Method = Literal["GET", "POST", "PUT"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP request. `path` begins with a slash and is already quoted; `timeout_seconds` is for all of it."""
+    """One HTTP request. `path` begins with a slash and is already quoted; `timeout_seconds` is for all of it.
+
+    `joins` says that it may go in one batch with others: it does not wait, and what it says is all in its body.
+    """
 
     method: Method
     path: str
     body: bytes | None = None
     timeout_seconds: float = 10.0
+    joins: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +40,16 @@ class NoReply(msgspec.Struct, frozen=True, kw_only=True):
     """No answer came, or none that can be read. Whether the request arrived is not known."""
 
     reason: str
+
+
+def new_request_id() -> str:
+    """Draw the id under which the service's log knows a request."""
+    return secrets.token_hex(8)
+
+
+def no_reply(reason: str, request_id: str) -> NoReply:
+    """Say that no answer came, and under which id the service's log knows the request if it arrived."""
+    return NoReply(reason=f"{reason}; request {request_id}")
 
 
 def headers(token: str | None) -> dict[str, str]:

@@ -4,9 +4,11 @@ A pyreqwest client of the parent hangs in a forked child, and once a process has
 children by fork can: there the standard library takes over.
 """
 
+import atexit
 import ipaddress
 import os
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
@@ -16,10 +18,12 @@ from pyreqwest.client import Client, ClientBuilder, SyncClient, SyncClientBuilde
 from pyreqwest.exceptions import PyreqwestError
 from pyreqwest.request import RequestBuilder, SyncRequestBuilder
 
-from twiceshy._transports.base import NoReply, Reply, Request, headers
+from twiceshy._transports.base import NoReply, Reply, Request, headers, new_request_id, no_reply
 from twiceshy._transports.plain import PlainTransport
+from twiceshy_contract.wire import REQUEST_ID_HEADER
 
 _CONNECT_TIMEOUT = timedelta(seconds=5)
+_EXIT_SECONDS = 0.02
 _BuilderT = TypeVar("_BuilderT", ClientBuilder, SyncClientBuilder)
 _ClientT = TypeVar("_ClientT", Client, SyncClient)
 _RequestT = TypeVar("_RequestT", RequestBuilder, SyncRequestBuilder)
@@ -40,8 +44,10 @@ class HttpTransport:
         client = self._blocking_client()
         if isinstance(client, PlainTransport):
             return client.send(request)
+        request_id = new_request_id()
         try:
-            response = self._filled(client.request(request.method, self._url + request.path), request).build().send()
+            building = self._filled(client.request(request.method, self._url + request.path), request, request_id)
+            response = building.build().send()
             return Reply(
                 status=response.status,
                 content_type=response.get_header("Content-Type") or "",
@@ -49,15 +55,16 @@ class HttpTransport:
                 retry_after=response.get_header("Retry-After"),
             )
         except PyreqwestError as error:
-            return NoReply(reason=_reason(error))
+            return no_reply(_reason(error), request_id)
 
     async def send_async(self, request: Request) -> Reply | NoReply:
         """Send a request and await its reply."""
         client = self._loop_client()
         if isinstance(client, PlainTransport):
             return await client.send_async(request)
+        request_id = new_request_id()
         try:
-            building = self._filled(client.request(request.method, self._url + request.path), request)
+            building = self._filled(client.request(request.method, self._url + request.path), request, request_id)
             response = await building.build().send()
             return Reply(
                 status=response.status,
@@ -66,7 +73,7 @@ class HttpTransport:
                 retry_after=response.get_header("Retry-After"),
             )
         except PyreqwestError as error:
-            return NoReply(reason=_reason(error))
+            return no_reply(_reason(error), request_id)
 
     def close(self) -> None:
         """Close the blocking client; one made for event loops is let go."""
@@ -109,6 +116,8 @@ class HttpTransport:
         if self._on_loop is None:
             with self._lock:
                 if self._on_loop is None:
+                    atexit.unregister(_let_its_threads_rest)
+                    atexit.register(_let_its_threads_rest)
                     self._on_loop = self._made(lambda: self._outfitted(ClientBuilder()).build())
         return self._on_loop
 
@@ -123,11 +132,19 @@ class HttpTransport:
         outfitted = outfitted.default_headers(self._headers)
         return outfitted.no_proxy() if _is_loopback(self._url) else outfitted
 
-    def _filled(self, building: _RequestT, request: Request) -> _RequestT:
-        building = building.timeout(timedelta(seconds=request.timeout_seconds))
+    def _filled(self, building: _RequestT, request: Request, request_id: str) -> _RequestT:
+        building = building.timeout(timedelta(seconds=request.timeout_seconds)).header(REQUEST_ID_HEADER, request_id)
         if request.body is not None:
             building = building.header("Content-Type", "application/json").body_bytes(request.body)
         return building
+
+
+def _let_its_threads_rest() -> None:
+    """Give pyreqwest's threads a moment to let go of the interpreter before it ends.
+
+    A thread that has just handed over the last reply may still hold on to it, and would abort the process.
+    """
+    time.sleep(_EXIT_SECONDS)
 
 
 def _is_loopback(url: str) -> bool:

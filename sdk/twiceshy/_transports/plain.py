@@ -4,7 +4,8 @@ import asyncio
 import http.client
 from urllib.parse import urlsplit
 
-from twiceshy._transports.base import NoReply, Reply, Request, headers
+from twiceshy._transports.base import NoReply, Reply, Request, headers, new_request_id, no_reply
+from twiceshy_contract.wire import REQUEST_ID_HEADER
 
 _LARGEST_REPLY = 8 * 2**20
 
@@ -24,7 +25,8 @@ class PlainTransport:
         """Send a request over a new connection."""
         kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=request.timeout_seconds)
-        sent = dict(self._headers)
+        request_id = new_request_id()
+        sent = {**self._headers, REQUEST_ID_HEADER: request_id}
         if request.body is not None:
             sent["Content-Type"] = "application/json"
         try:
@@ -37,7 +39,7 @@ class PlainTransport:
                 retry_after=response.getheader("Retry-After"),
             )
         except (OSError, http.client.HTTPException) as error:
-            return NoReply(reason=f"{type(error).__name__}: {error}")
+            return no_reply(f"{type(error).__name__}: {error}", request_id)
         finally:
             connection.close()
 

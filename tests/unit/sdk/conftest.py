@@ -1,6 +1,7 @@
 """A guard that speaks to a scripted service, in time that passes only when the guard sleeps."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.unit.sdk.scripted import Answer, FakeClock, ScriptedService
 from twiceshy import Guard
 from twiceshy._heartbeat import Heartbeat
+from twiceshy._spooler import Spooler
 
 
 @pytest.fixture
@@ -25,11 +27,12 @@ def serve(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Iterator[Callabl
     """Make a guard whose service gives the answers, in fake time."""
     guards: list[Guard] = []
     monkeypatch.setattr(Heartbeat, "_run", lambda _: None)  # tests call run_once
+    monkeypatch.setattr(Spooler, "_run", lambda _: None)
     monkeypatch.setattr("twiceshy._drive.time", SimpleNamespace(sleep=clock.sleep))
 
-    def made(*answers: Answer) -> tuple[Guard, ScriptedService]:
+    def made(*answers: Answer, spool: Path | None = None) -> tuple[Guard, ScriptedService]:
         service = ScriptedService(*answers)
-        guard = Guard("http://guard.test", transport=service)
+        guard = Guard("http://guard.test", transport=service, spool=spool)
         guard._environment.clock = clock
         guard._environment.heartbeat._clock = clock
         guard._environment.chance = lambda: 1.0

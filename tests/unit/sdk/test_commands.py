@@ -1,22 +1,17 @@
 """The command line: what it prints, asks the service, and how it exits."""
 
-from collections.abc import Callable
 from importlib import metadata
-from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from tests.unit.sdk.real_server import Handler, serving
+from tests.unit.sdk.commands import SUMMARY, Asked, answering, numbered, run
+from tests.unit.sdk.real_server import serving
 from tests.unit.sdk.scripted import DOWNSTREAM, KEY, about, answered, problem
 from twiceshy._commands import main
 from twiceshy._transports.base import Reply
 
-SUMMARY = about(
-    state="in_doubt", rule="once", business_key=None, began_at="2026-10-12T14:00:00Z", ended_at=None,
-    lease_expires_at=None, worker="host:1", closed=False,
-)  # fmt: skip
 VIEW = {
     **SUMMARY,
     "as_of": "2026-10-12T14:01:00.000000Z", "caller_step": None,
@@ -26,31 +21,67 @@ VIEW = {
                   "report": "unknown", "reported_at": None, "settled": False}],
     "evidence": [{"at": "2026-10-12T14:00:00Z", "attempt": None, "kind": "success", "body": {"result": 1}}],
 }  # fmt: skip
-Asked = list[tuple[str, str, Any]]
-
-
-def run(handler: Handler, *arguments: str) -> Result:
-    with serving(handler) as url:
-        return CliRunner().invoke(main, [*arguments, "--url", url, "--token", "secret"])
-
-
-def answering(asked: Asked, answers: Callable[[str, str], Reply]) -> Handler:
-    def handler(method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
-        asked.append((method, path, msgspec.json.decode(body or b"null")))
-        return answers(method, path)
-
-    return handler
 
 
 def test_list_shows_whole_keys_and_passes_filters_on() -> None:
     asked: Asked = []
     page = answered(200, {"items": [SUMMARY], "next": "more"})
     handler = answering(asked, lambda *_: page)
-    result = run(handler, "effects", "list", "--state", "in_doubt", "--run", "a b", "--limit", "3")
+    result = run(handler, "effects", "list", "--state", "in_doubt", "--run", "a b", "--limit", "1")
     assert result.exit_code == 0, result.output
     assert KEY in result.output
     assert "There are more" in result.output
-    assert asked == [("GET", "/v1/effects?state=in_doubt&run=a+b&limit=3", None)]
+    assert asked == [("GET", "/v1/effects?state=in_doubt&run=a+b&limit=1", None)]
+
+
+def test_a_listing_beyond_a_page_follows_next_and_is_one_page_of_json() -> None:
+    asked: Asked = []
+    pages = {
+        "/v1/effects?limit=500": {"items": [numbered(n) for n in range(500)], "next": "a b"},
+        "/v1/effects?limit=2&after=a+b": {"items": [numbered(500), numbered(501)], "next": "c"},
+    }
+    result = run(
+        answering(asked, lambda _, path: answered(200, pages[path])), "effects", "list", "--limit", "502", "--json"
+    )
+    assert result.exit_code == 0, result.output
+    assert msgspec.json.decode(result.stdout) == {"items": [numbered(n) for n in range(502)], "next": "c"}
+
+
+def test_all_of_a_listing_is_read_to_its_end() -> None:
+    asked: Asked = []
+    pages = {
+        "/v1/effects?limit=500": {"items": [numbered(1)], "next": "more"},
+        "/v1/effects?limit=500&after=more": {"items": [numbered(2)], "next": None},
+    }
+    result = run(answering(asked, lambda _, path: answered(200, pages[path])), "effects", "list", "--all")
+    lines = result.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["key", f"{1:064x}", f"{2:064x}"]
+    assert [path for _, path, _ in asked] == list(pages)
+
+
+def test_closed_doubt_is_asked_for_with_doubt_only() -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda *_: answered(200, {"items": [], "next": None}))
+    assert run(handler, "effects", "list", "--state", "in_doubt", "--closed").exit_code == 0
+    assert [path for _, path, _ in asked] == ["/v1/effects?state=in_doubt&closed=true&limit=50"]
+    refused = run(handler, "effects", "list", "--closed")
+    assert (refused.exit_code, "--state in_doubt" in refused.output) == (2, True)
+
+
+def test_a_listing_is_plain_and_unwrapped_where_no_terminal_is() -> None:
+    long = {**SUMMARY, "tool": "t" * 200, "run": "r" * 200}
+    page = answered(200, {"items": [long], "next": None})
+    result = run(answering([], lambda *_: page), "effects", "list")
+    heading, line = result.stdout.splitlines()
+    assert "\x1b" not in result.output
+    assert line.split() == [KEY, "in_doubt", "t" * 200, "r" * 200, "1", "2026-10-12T14:00:00Z"]
+    assert (heading.rstrip(), line.rstrip()) == (heading, line)
+
+
+def test_what_a_provider_said_cannot_command_the_terminal() -> None:
+    said = {"error": {"type": "Declined", "message": "no\x1b[2J\n\u202egood"}}
+    result = run(answering([], lambda *_: answered(200, {**VIEW, "outcome": said})), "effects", "show", KEY)
+    assert "Declined: no\\x1b[2J\\n\\u202egood" in result.output
 
 
 def test_an_empty_list_says_so() -> None:
@@ -153,12 +184,6 @@ def test_something_else_at_the_url_is_told(reply: Reply) -> None:
     result = run(lambda *_: reply, "effects", "list")
     assert result.exit_code == 1
     assert "not the guard's answer" in result.output.replace("\n", " ")
-
-
-def test_the_url_must_be_a_services() -> None:
-    result = CliRunner().invoke(main, ["effects", "list", "--url", "sqlite:///x"])
-    assert result.exit_code == 2
-    assert "is not a service URL" in result.output
 
 
 def test_a_broken_command_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

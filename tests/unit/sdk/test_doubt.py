@@ -77,7 +77,7 @@ def test_an_unclassified_exception_of_an_idempotent_tool_is_unknown_and_goes_on_
     guard, service = serve(executes(), failed("pending", retry_after_seconds=2.0))
     service.declaration = answered(200, {"declaration": {"class": "idempotent"}})
 
-    @guard.tool(effect="idempotent")
+    @guard.tool(effect="idempotent", deadline_seconds=0)
     def switch_on() -> None:
         raise TimeoutError
 

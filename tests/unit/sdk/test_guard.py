@@ -7,6 +7,8 @@ import re
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -26,6 +28,7 @@ from twiceshy import (
     RunSuspended,
     SetupError,
     ToolArgumentError,
+    _guard,
     exceptions,
 )
 from twiceshy._transports.base import NoReply
@@ -80,28 +83,65 @@ def test_an_error_survives_pickling() -> None:
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
-def test_without_a_service_the_error_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_service_the_guard_is_embedded_over_a_file_of_this_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("TWICESHY_URL", raising=False)
-    with pytest.raises(SetupError, match="set TWICESHY_URL"):
-        Guard()
+    monkeypatch.chdir(tmp_path)
+    assert Guard().url == f"sqlite:///{tmp_path}/twiceshy.db"
+    assert Guard("sqlite:///a/b%20c.db").url == f"sqlite:///{tmp_path}/a/b%20c.db"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "sqlite:///twiceshy.db",
-        "postgresql://x/y",
         "localhost:8700",
         "http://",
         "http://a:99999",
         "http://u:p@a",
         "http://a?b",
+        "mysql://u:p@a/b",
+        "postgresql://u:p@a:b/c",
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///:memory:",
+        "sqlite:///a.db?mode=ro",
+        "sqlite:a.db",
     ],
 )
 def test_what_is_no_service_url_is_refused(url: str) -> None:
     with pytest.raises(SetupError, match="is not a service URL") as caught:
         Guard(url)
     assert "u:p" not in str(caught.value)
+
+
+def test_a_password_is_not_shown() -> None:
+    assert Guard("postgresql://u:secret@h:5432/d?sslmode=require").url == "postgresql://u@h:5432/d"
+
+
+def test_a_variable_that_is_no_setting_is_refused_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWICESHY_TOKNES", "a")
+    with pytest.raises(SetupError) as caught:
+        Guard("http://elsewhere:1")
+    assert str(caught.value) == (
+        "TWICESHY_TOKNES is not a setting; did you mean TWICESHY_TOKENS? Unset it or correct it."
+    )
+
+
+def test_an_argument_that_there_is_not_is_refused_with_the_nearest() -> None:
+    misspelt: dict[str, Any] = {"deliver_second": 3}
+    with pytest.raises(TypeError) as caught:
+        Guard("http://elsewhere:1", **misspelt)
+    assert str(caught.value) == "Guard takes no argument 'deliver_second'; did you mean deliver_seconds?"
+    assert set(inspect.signature(Guard).parameters) - {"misspelt"} == set(_guard._ARGUMENTS)
+
+
+def test_an_option_that_there_is_not_is_refused_with_the_nearest(serve: Serve) -> None:
+    guard, _ = serve()
+    misspelt: dict[str, Any] = {"efect": "read", "q": 1}
+    with pytest.raises(SetupError, match=r"no option efect; did you mean effect\? There is no option q\. The options"):
+        guard.tool(**misspelt)(lambda: None)
 
 
 def test_url_and_token_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,18 @@
 """Python values in tagged form and back."""
 
 import enum
+import ipaddress
 import typing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Any, ClassVar, NamedTuple
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 from uuid import UUID
 
+import attrs
 import msgspec
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +21,13 @@ from twiceshy._encode import encode, encode_result
 from twiceshy._restore import Misfit, restore, untag
 from twiceshy_contract.canonical import canonical
 from twiceshy_contract.refusals import Refusal
+
+
+@dataclass
+class Knot:
+    """What may hold itself."""
+
+    other: object = None
 
 
 class Colour(enum.Enum):
@@ -69,42 +80,21 @@ class Guest(msgspec.Struct, frozen=True, rename="camel", tag="guest"):
     secret: bytes
 
 
-class Model:
-    """What looks like a pydantic model."""
+class Model(pydantic.BaseModel):
+    """A pydantic model with another name on the wire, and a serialiser that writes for people."""
 
-    def __init__(self, when: datetime) -> None:
-        self.when = when
+    when: datetime = pydantic.Field(alias="at")
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and other.when == self.when
-
-    def __hash__(self) -> int:
-        return hash(self.when)
-
-    def model_dump(self, *, by_alias: bool) -> dict[str, object]:
-        """Return the members."""
-        assert by_alias
-        return {"when": self.when}
-
-    @classmethod
-    def model_validate(cls, value: dict[str, Any]) -> "Model":
-        """Take the members."""
-        return cls(value["when"])
+    @pydantic.field_serializer("when")
+    def _spelt(self, when: datetime) -> str:
+        return f"on {when:%A}"
 
 
-class Attribute(NamedTuple):
-    """What attrs says of a member."""
-
-    name: str
-
-
+@attrs.define
 class Attrs:
-    """What looks like an attrs class."""
+    """An attrs class."""
 
-    __attrs_attrs__: ClassVar = (Attribute("x"),)
-
-    def __init__(self) -> None:
-        self.x = Decimal("1.50")
+    x: Decimal
 
 
 NOON = datetime(2026, 10, 12, 12, tzinfo=UTC)
@@ -136,8 +126,8 @@ SELF_UUID = UUID("12345678-1234-5678-1234-567812345678")
             {"start": {"$dt": "2026-10-12T12:00:00+00:00"}, "price": {"$dec": "2"}, "colours": ["red"], "tags": {}},
         ),
         (Guest("Ada", b"s"), {"type": "guest", "firstName": "Ada", "secret": {"$b64": "cw=="}}),
-        (Model(NOON), {"when": {"$dt": "2026-10-12T12:00:00+00:00"}}),
-        (Attrs(), {"x": {"$dec": "1.50"}}),
+        (Model(at=NOON), {"when": {"$dt": "2026-10-12T12:00:00+00:00"}}),
+        (Attrs(Decimal("1.50")), {"x": {"$dec": "1.50"}}),
     ],
 )
 def test_a_value_is_written_in_tagged_form_that_the_contract_takes(value: object, tagged: object) -> None:
@@ -159,6 +149,8 @@ def test_a_value_is_written_in_tagged_form_that_the_contract_takes(value: object
         (["\ud800"], "/0", "surrogate"),
         ([object()], "/0", "a object cannot be written"),
         ([Hold], "/0", "the class Hold"),
+        ([PurePosixPath("a")], "/0", "its text"),
+        ({"to": ipaddress.IPv4Address("10.0.0.1")}, "/to", "a IPv4Address cannot be written"),
     ],
 )
 def test_what_has_no_one_meaning_is_refused_with_its_place(value: object, path: str, reason: str) -> None:
@@ -173,6 +165,14 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     with pytest.raises(Refusal, match="contains itself") as caught:
         encode(loop)
     assert caught.value.path == "/0/again"
+
+
+def test_an_object_that_contains_itself_is_refused() -> None:
+    knot = Knot()
+    knot.other = knot
+    with pytest.raises(Refusal, match="contains itself") as caught:
+        encode(knot)
+    assert caught.value.path == "/other"
 
 
 def test_the_same_list_twice_is_no_cycle() -> None:
@@ -195,9 +195,9 @@ def test_nesting_past_64_is_refused() -> None:
         (Hold(NOON, Decimal("2.50"), [Colour.RED], {"a": 1}), Hold),
         ([Hold(NOON, Decimal(2), [])], list[Hold]),
         (Guest("Ada", b"s"), Guest),
-        (Model(NOON), Model),
-        ([Model(NOON)], list[Model]),
-        (Model(NOON), Model | None),
+        (Model(at=NOON), Model),
+        ([Model(at=NOON)], list[Model]),
+        (Model(at=NOON), Model | None),
         (None, Model | None),
         (None, None),
         (NOON, datetime),
@@ -224,15 +224,41 @@ def test_a_value_comes_back_equal_in_type_and_value(value: object, annotation: o
 
 
 @pytest.mark.parametrize(
-    ("value", "annotation"),
+    ("value", "written"),
     [
-        ([date(2026, 10, 12)], list[date]),
-        ((time(14, 30),), tuple[time]),
-        (timedelta(days=1, seconds=1.5), timedelta),
+        ([date(2026, 10, 12), time(14, 30, 0, 1)], ["2026-10-12", "14:30:00.000001"]),
+        (timedelta(days=1, seconds=1.5), "P1DT1.5S"),
+        (datetime(2026, 10, 12, 8, 30), "2026-10-12T08:30:00"),  # noqa: DTZ001 - a result may be naive
+        ({10, 9, 2**60}, [9, 10, {"$int": "1152921504606846976"}]),
+        ({"b", "a", 1, None}, [1, "a", "b", None]),
+        ({frozenset({2, 1}), frozenset()}, [[1, 2], []]),
+        ({1: "a", SELF_UUID: "b", Colour.RED: "c"}, {"1": "a", str(SELF_UUID): "b", "red": "c"}),
+        ({date(2026, 10, 12): {Decimal("1.50"): 1}}, {"2026-10-12": {"1.50": 1}}),
+        (PurePosixPath("/a/b"), "/a/b"),
+        ([ipaddress.IPv4Address("10.0.0.1")], ["10.0.0.1"]),
+        (pydantic.HttpUrl("https://shop.test/a"), "https://shop.test/a"),
     ],
 )
-def test_a_result_may_hold_dates_times_and_durations(value: object, annotation: object) -> None:
-    assert restore(encode_result(value), annotation) == value
+def test_a_result_may_hold_what_its_annotation_reads_back(value: object, written: object) -> None:
+    assert encode_result(value) == written
+    canonical(encode_result(value))
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "reason"),
+    [
+        ({1: "a", "1": "b"}, "", "two of its keys are written as the same text"),
+        ({"a": {(1, 2): 3}}, "/a", "is a tuple; keys are strings"),
+        ({True: 1}, "", "is a bool; keys are strings"),
+        ([lambda: 1], "/0", "a function cannot be written"),
+        (iter([1]), "", "a list_iterator cannot be written"),
+        ({"of": {"card": pydantic.SecretStr("4111")}}, "/of/card", "a SecretStr cannot be written"),
+    ],
+)
+def test_a_result_that_cannot_be_written_is_refused_with_its_place(value: object, path: str, reason: str) -> None:
+    with pytest.raises(Refusal, match=reason) as caught:
+        encode_result(value)
+    assert caught.value.path == path
 
 
 @pytest.mark.parametrize(
@@ -244,6 +270,8 @@ def test_a_result_may_hold_dates_times_and_durations(value: object, annotation: 
         ({"$dt": "soon"}, datetime, "cannot be read"),
         ({"a": 1}, Hold | Receipt, "none of its members fits"),
         ({"total": 1}, Receipt | Refund, "several of its members fit"),
+        ({"a": 1}, Model, "Field required - at `at`"),
+        ([1], tuple[Receipt | Refund, int], "it has 2 items, the record 1"),
     ],
 )
 def test_a_value_that_does_not_fit_names_both_types(value: object, annotation: object, message: str) -> None:

@@ -1,0 +1,55 @@
+"""Replies as the SDK believes them: what cannot be read is not an answer, and no answer is never a yes."""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from twiceshy._transports.base import NoReply, Reply
+from twiceshy_contract.problems import Problem
+
+T = TypeVar("T")
+_PASSING: Final = frozenset({401, 403, 429})
+
+
+class Unanswered(msgspec.Struct, frozen=True):
+    """The service gave no answer that can be read; `reason` is the last thing that happened."""
+
+    reason: str
+
+
+def read(reply: Reply | NoReply, decoder: msgspec.json.Decoder[T]) -> T | Problem | Unanswered:
+    """Read a reply: the body, a Problem that is the service's last word, or Unanswered."""
+    if isinstance(reply, NoReply):
+        return Unanswered(reply.reason)
+    if 200 <= reply.status < 300:
+        try:
+            return decoder.decode(reply.body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return Unanswered(f"status {reply.status} with a body that cannot be read: {error}")
+    problem = read_problem(reply)
+    if problem is None:
+        return Unanswered(f"status {reply.status} ({reply.content_type or 'no content type'}), not from the guard")
+    return problem if 400 <= reply.status < 500 else Unanswered(f"status {reply.status}: {problem.detail}")
+
+
+def read_problem(reply: Reply) -> Problem | None:
+    """Read a problem; the Retry-After header fills in for the member."""
+    if not reply.content_type.startswith("application/problem+json"):
+        return None
+    try:
+        problem = msgspec.json.decode(reply.body, type=Problem)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if problem.retry_after_seconds is None and (reply.retry_after or "").isdigit():
+        return msgspec.structs.replace(problem, retry_after_seconds=float(reply.retry_after or 0))
+    return problem
+
+
+def is_passing(problem: Problem) -> bool:
+    """Tell whether a refusal is about the sender, not about what was sent: the same request may be taken later."""
+    return problem.status in _PASSING
+
+
+def is_about_the_body(problem: Problem) -> bool:
+    """Tell whether the service cannot take the body as it is, so that a smaller or plainer one may be taken."""
+    return problem.code in ("invalid-request", "too-large")

@@ -1,0 +1,70 @@
+"""One try to deliver an undelivered outcome, and what its answer means for it."""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from twiceshy._answers import Effect
+from twiceshy._lesser import lesser
+from twiceshy._replies import Unanswered, is_about_the_body, is_passing, read
+from twiceshy._said import clean, ended
+from twiceshy._spool_record import Undelivered
+from twiceshy._transports.base import Request, Transport
+from twiceshy_contract.problems import Problem
+
+_EFFECT: Final = msgspec.json.Decoder(Effect)
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """The service has it; the effect is now in this state."""
+
+    state: str
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The service will never take it."""
+
+    problem: Problem
+
+
+class Stuck(msgspec.Struct, frozen=True):
+    """It was not taken and may be later, not before `retry_after` seconds where the service said so."""
+
+    reason: str
+    retry_after: float = 0.0
+
+
+Sent: TypeAlias = Taken | Refused | Stuck
+
+
+def send(transport: Transport, outcome: Undelivered, timeout_seconds: float) -> Sent:
+    """Send an outcome once; where the service cannot take the body as it is, once more without the result or data."""
+    body = bytes(outcome.body)
+    answer = _sent(transport, outcome, body, timeout_seconds)
+    if isinstance(answer, Refused) and is_about_the_body(answer.problem):
+        less = lesser(outcome.verb, body, f"the service refused it: {answer.problem.detail}")
+        return answer if less is None else _sent(transport, outcome, less, timeout_seconds)
+    return answer
+
+
+def refusal(outcome: Undelivered, problem: Problem) -> str:
+    """Say what was refused, why, and what is lost with it: the report, cut where it is longer than a log takes."""
+    return (
+        f"The service refused the outcome of {outcome.tool} for good ({problem.code}): {ended(problem.detail)} It was "
+        f"{outcome.kind}, of {outcome.since:%Y-%m-%d %H:%M:%S} UTC. Look with `twiceshy effects show {outcome.key}`; "
+        f"the report was {clean(bytes(outcome.body).decode(errors='replace'))}"
+    )
+
+
+def _sent(transport: Transport, outcome: Undelivered, body: bytes, timeout_seconds: float) -> Sent:
+    request = Request(method="POST", path=outcome.path, body=body, timeout_seconds=timeout_seconds)
+    answer = read(transport.send(request), _EFFECT)
+    match answer:
+        case Unanswered(reason):
+            return Stuck(reason)
+        case Problem() if is_passing(answer):
+            return Stuck(f"{answer.code}: {answer.detail}", answer.retry_after_seconds or 0.0)
+        case Problem():
+            return Refused(answer)
+        case Effect():
+            return Taken(answer.state)
