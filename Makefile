@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help: ## Print these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.installed: pyproject.toml sdk/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Twiceshy needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ...")'
@@ -32,8 +32,14 @@ check: install ## Lint, format, types, import contracts, coverage of the pure co
 	$(BIN)/coverage report
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: install ## Measure the service against its no-op and write bench/results/latest.json
-	$(BIN)/python -m bench
+bench: install ## Measure Twiceshy against DBOS, Restate and others; ARGS="--only replay" for one row
+	$(BIN)/python -m bench $(ARGS)
+
+bench-charts: install ## Write docs/reference/benchmarks.md and its charts from the last results
+	$(BIN)/python -m bench.publish
+
+bench-publish: install ## Measure all rows, then write the page and its charts
+	$(BIN)/python -m bench --publish $(ARGS)
 
 serve: install ## Start the guard on http://127.0.0.1:8700 with ./twiceshy.db
 	$(BIN)/twiceshy serve
@@ -45,4 +51,4 @@ format: install ## Let ruff put the code in order
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
-.PHONY: help install demo test check bench serve format clean
+.PHONY: help install demo test check bench bench-charts bench-publish serve format clean

@@ -1,101 +1,93 @@
 """`python -m bench`: measure, print, write `bench/results/latest.json`, and fail on a missed target."""
 
-import os
+import resource
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import click
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench.load import CONNECTIONS, BadAnswer, Generator, Side
-from bench.rows import Measured, write
-from bench.servers import NotDurable, durability, noop, postgres, service, sqlite
+from bench.comparisons import COMPARISONS, Comparison
+from bench.failure import BenchFailure
+from bench.figures import figure, ratio, target
+from bench.measure import measure, turns
+from bench.publish import publish
+from bench.results import FOLDER, Machine, this_machine, write
+from bench.rows import Row
 from bench.table import print_table
 
-RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
-_WARM_UP_SECONDS: Final = 0.5
-_DATABASES: Final = ("PostgreSQL", "SQLite")
-
-
-class Bench:
-    """One run of the bench: how often and how long each side is loaded, and the progress of it."""
-
-    def __init__(self, *, repeats: int, seconds: float, progress: Progress, task: TaskID) -> None:
-        self._generator = Generator()
-        self._repeats = repeats
-        self._seconds = seconds
-        self._progress = progress
-        self._task = task
-
-    def against_noop(self, database: str, ours: Side, peer: Side) -> Measured:
-        """Load the service and the no-op in turn; the first, short turn of each only warms them up."""
-        for side in (ours, peer):
-            self._generator.requests_per_second(side, _WARM_UP_SECONDS)
-        found: dict[str, list[float]] = {"ours": [], "peer": []}
-        for repeat in range(self._repeats):
-            for name, side in (("ours", ours), ("peer", peer)):
-                self._progress.update(self._task, description=f"{database}: {name}, repeat {repeat + 1}")
-                found[name].append(self._generator.requests_per_second(side, self._seconds))
-                self._progress.advance(self._task)
-        return Measured(
-            name=f"service alone against its no-op, {database}",
-            unit="requests/s",
-            ours=tuple(found["ours"]),
-            peer=tuple(found["peer"]),
-        )
+_NAMES: Final = tuple(comparison.name for comparison in COMPARISONS)
+_OPEN_FILES: Final = 8_192
 
 
 @click.command()
+@click.option("--only", "names", multiple=True, type=click.Choice(_NAMES), help="Measure this row; may be repeated.")
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Turns of each side.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=2.5, show_default=True, help="Length of a turn.")
-def main(*, repeats: int, seconds: float) -> None:
-    """Measure the service alone against its no-op, on both databases."""
-    console = Console()
+@click.option("--publish", "is_published", is_flag=True, help="Then write the page and the charts of the documents.")
+def main(*, names: tuple[str, ...], repeats: int, seconds: float, is_published: bool) -> None:
+    """Measure Twiceshy against its peers, in turn, on this machine.
+
+    Results go to bench/results/latest.json; rows that are not measured stay as they are there. The exit code is 1
+    where a target is missed.
+    """
+    _allow_open_files()
+    chosen = [comparison for comparison in COMPARISONS if comparison.name in (names or _NAMES)]
+    console, notes = Console(), Console(stderr=True)
+    machine = this_machine()
+    if machine.is_busy:
+        notes.print(f"The load average is {machine.load}: others work here too, so these figures will be rough.")
     try:
-        measured = _measured(console, repeats, seconds)
-    except (BadAnswer, NotDurable) as error:
+        rows = _measured(chosen, repeats, seconds, machine, notes)
+        if is_published:
+            publish()
+    except BenchFailure as error:
         raise click.ClickException(str(error)) from error
-    print_table(console, measured)
-    rows = [one.row for one in measured]
-    write(rows, RESULTS)
+    print_table(console, rows)
+    for fact in sorted({fact for row in rows for fact in row.facts}):
+        console.print(fact, highlight=False)
+    console.print(f"{machine.cores} cores of {machine.processor}, shared by both sides and clients", highlight=False)
+    console.print(f"Written to {FOLDER.parent.name}/{FOLDER.name}/latest.json", highlight=False)
     missed = [row for row in rows if row.met is False]
     for row in missed:
-        click.echo(f"Missed: {row.name}: {row.ratio:.1%} of the peer, and the target is {row.target:.0%}.", err=True)
+        reached = f"{figure(row.ours)} {row.unit}" if row.ratio is None else ratio(row)
+        click.echo(f"Missed: {row.name} reached {reached}; the target is {target(row)}.", err=True)
     sys.exit(bool(missed))
 
 
-def _measured(console: Console, repeats: int, seconds: float) -> list[Measured]:
-    """Take all measurements, and print under which conditions."""
-    measured: list[Measured] = []
-    notes = Console(stderr=True)
-    with ExitStack() as stack:
-        progress = stack.enter_context(Progress(console=notes, transient=True, disable=not notes.is_terminal))
-        task = progress.add_task("Starting", total=len(_DATABASES) * repeats * 2)
-        bench = Bench(repeats=repeats, seconds=seconds, progress=progress, task=task)
-        peer = stack.enter_context(noop())
-        for database in _DATABASES:
-            with _database(database) as url, service(url) as ours:
-                console.print(f"{database}: {durability(url)}", highlight=False)
-                measured.append(bench.against_noop(database, ours, peer))
-    shared = f"{os.cpu_count()} cores shared by generator, server and database; {CONNECTIONS} connections"
-    console.print(shared, highlight=False)
-    return measured
+def _measured(
+    chosen: Sequence[Comparison], repeats: int, seconds: float, machine: Machine, notes: Console
+) -> list[Row]:
+    """Measure one comparison after the other, and write each result as it comes."""
+    rows: list[Row] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as progress:
+        task = progress.add_task("Starting", total=turns(chosen, repeats))
+
+        def said(what: str) -> None:
+            progress.console.print(what, highlight=False)
+
+        def before_turn(what: str) -> None:
+            progress.update(task, description=what, advance=1)
+
+        for comparison in chosen:
+            progress.update(task, description=f"{comparison.name}: starting")
+            with comparison.open(said) as sides:
+                measured = measure(comparison, sides, repeats=repeats, seconds=seconds, before_turn=before_turn)
+            rows.append(measured.row(datetime.now(UTC).isoformat(timespec="seconds")))
+            write(rows[-1:], machine, _NAMES)
+    return rows
 
 
-@contextmanager
-def _database(name: str) -> Iterator[str]:
-    """Start one of the databases, empty and durable; give its address."""
-    if name == "PostgreSQL":
-        with postgres() as url:
-            yield url
-    else:
-        with tempfile.TemporaryDirectory(prefix="twiceshy-bench-") as folder, sqlite(Path(folder)) as url:
-            yield url
+def _allow_open_files() -> None:
+    """Let this process and those it starts hold a thousand connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 if __name__ == "__main__":

@@ -1,54 +1,115 @@
 """What was measured, as one row of the results: medians, their ratio, and the target where there is one."""
 
-from pathlib import Path
-from statistics import median
+from collections.abc import Sequence
+from statistics import median, quantiles
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+Better: TypeAlias = Literal["higher", "lower"]
+
+_SMALLEST_SAMPLE: Final = 2
+
+
+class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
+    """How long calls took, in milliseconds."""
+
+    p5: float
+    p25: float
+    p50: float
+    p75: float
+    p95: float
+    p99: float
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of both sides, of all repeats together."""
+
+    ours: Percentiles
+    peer: Percentiles | None
+
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One comparison. `target` and `met` are null where no target is set yet."""
+    """One comparison.
+
+    `target` is what `ratio` must reach; where there is no peer, what `ours` must reach. `better` says which way.
+    `target` and `met` are null where no target is set. `facts` are what the sides said of their durability.
+    """
 
     name: str
+    what: str
     ours: float
-    peer: float
-    ratio: float
+    peer: float | None
+    peer_name: str | None
+    ratio: float | None
     target: float | None
     met: bool | None
     unit: str
+    better: Better
+    repeats: int
+    spread_ours: float
+    spread_peer: float | None
+    latency: Latency
+    facts: tuple[str, ...]
+    measured_at: str
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The repeats of one comparison, ours and the peer's in turn."""
+    """The repeats of one comparison, ours and the peer's in turn, and all their calls' milliseconds."""
 
     name: str
+    what: str
     unit: str
-    ours: tuple[float, ...]
-    peer: tuple[float, ...]
+    better: Better = "higher"
+    peer_name: str | None = None
     target: float | None = None
+    ours: tuple[float, ...]
+    peer: tuple[float, ...] = ()
+    ours_milliseconds: tuple[float, ...]
+    peer_milliseconds: tuple[float, ...] = ()
+    facts: tuple[str, ...] = ()
 
-    @property
-    def row(self) -> Row:
-        """The medians and what they mean."""
-        ours, peer = median(self.ours), median(self.peer)
-        ratio = ours / peer
+    def row(self, measured_at: str) -> Row:
+        """Return the medians and what they mean."""
+        ours, peer = median(self.ours), median(self.peer) if self.peer else None
+        ratio = None if peer is None else ours / peer
         return Row(
             name=self.name,
-            ours=round(ours, 1),
-            peer=round(peer, 1),
-            ratio=round(ratio, 4),
+            what=self.what,
+            ours=round(ours, 2),
+            peer=None if peer is None else round(peer, 2),
+            peer_name=self.peer_name,
+            ratio=None if ratio is None else round(ratio, 4),
             target=self.target,
-            met=None if self.target is None else ratio >= self.target,
+            met=is_met(ours if ratio is None else ratio, self.target, self.better),
             unit=self.unit,
+            better=self.better,
+            repeats=len(self.ours),
+            spread_ours=round(spread(self.ours), 3),
+            spread_peer=round(spread(self.peer), 3) if self.peer else None,
+            latency=Latency(
+                ours=percentiles(self.ours_milliseconds),
+                peer=percentiles(self.peer_milliseconds) if self.peer_milliseconds else None,
+            ),
+            facts=self.facts,
+            measured_at=measured_at,
         )
 
 
-def spread(repeats: tuple[float, ...]) -> float:
+def is_met(value: float, target: float | None, better: Better) -> bool | None:
+    """Say whether a value reaches its target; None where there is none."""
+    if target is None:
+        return None
+    return value >= target if better == "higher" else value <= target
+
+
+def spread(repeats: Sequence[float]) -> float:
     """Return how far apart the repeats are, as a part of their median."""
     return (max(repeats) - min(repeats)) / median(repeats)
 
 
-def write(rows: list[Row], file: Path) -> None:
-    """Write the rows as JSON, in place of the last ones."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
+def percentiles(milliseconds: Sequence[float]) -> Percentiles:
+    """Return the percentiles of at least one call."""
+    sample = list(milliseconds) if len(milliseconds) >= _SMALLEST_SAMPLE else [*milliseconds, *milliseconds]
+    cuts = [round(cut, 3) for cut in quantiles(sample, n=100, method="inclusive")]
+    return Percentiles(p5=cuts[4], p25=cuts[24], p50=cuts[49], p75=cuts[74], p95=cuts[94], p99=cuts[98])

@@ -1,26 +1,29 @@
 """What is measured, each as a process of its own: a durable PostgreSQL, the service, and the no-op."""
 
 import asyncio
-import subprocess
+import socket
+import sqlite3
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 import asyncpg
 import sqlalchemy as sa
 
+from bench.failure import BenchFailure, NotDurable
 from bench.load import Side
+from bench.processes import running
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.schema import migrate
 from guard.store.sql.sqlite import writer_engine
 from tests.servers import PostgresServer
 from tests.service import ServiceProcess
 
-_POSTGRES_MUST: Final = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+POSTGRES_MUST: Final = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 _SQLITE_MUST: Final = {"journal_mode": "wal", "synchronous": "2"}
-_STOP_SECONDS: Final = 10
 
 
 @contextmanager
@@ -28,7 +31,7 @@ def postgres() -> Iterator[str]:
     """Start a PostgreSQL that loses nothing, with the schema in it; give its address."""
     server = PostgresServer(is_durable=True)
     try:
-        server.start()
+        _started("PostgreSQL", server.start)
         asyncio.run(migrate(server.url()))
         yield server.url()
     finally:
@@ -36,40 +39,45 @@ def postgres() -> Iterator[str]:
 
 
 @contextmanager
-def sqlite(folder: Path) -> Iterator[str]:
-    """Make a database file with the schema in it; give its address."""
-    url = f"sqlite:///{folder / 'bench.db'}"
-    asyncio.run(migrate(url))
-    yield url
+def sqlite() -> Iterator[str]:
+    """Make a database file with the schema in it, in a folder of its own; give its address."""
+    with tempfile.TemporaryDirectory(prefix="twiceshy-bench-") as folder:
+        url = f"sqlite:///{Path(folder) / 'bench.db'}"
+        asyncio.run(migrate(url))
+        yield url
 
 
 @contextmanager
 def service(database_url: str) -> Iterator[Side]:
-    """Start the service on a database."""
-    with ServiceProcess(database_url) as started:
-        yield Side(port=started.port, begin="/v1/effects", commit="/v1/effects/{key}/commit")
+    """Start the service on a database that loses nothing. Raises NotDurable."""
+    durability(database_url)
+    process = ServiceProcess(database_url)
+    try:
+        _started("the service", process.start)
+        yield Side(port=process.port, begin="/v1/effects", commit="/v1/effects/{key}/commit")
+    finally:
+        process.stop()
 
 
 @contextmanager
 def noop() -> Iterator[Side]:
     """Start the no-op."""
-    process = subprocess.Popen([sys.executable, "-m", "bench.noop"], stdout=subprocess.PIPE, text=True)
+    with running("the no-op", [sys.executable, "-m", "bench.noop"]) as process:
+        yield Side(port=int(process.read().rpartition(b":")[2]), begin="/noop", commit="/noop")
+
+
+def _started(name: str, start: Callable[[], object]) -> None:
     try:
-        address = process.stdout.readline() if process.stdout is not None else ""
-        if not address:
-            raise RuntimeError(f"the no-op did not start; it exited with {process.wait()}")
-        yield Side(port=int(address.rpartition(":")[2]), begin="/noop", commit="/noop")
-    finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        start()
+    except RuntimeError as error:
+        raise BenchFailure(f"{name} could not be started: {error}") from error
 
 
-class NotDurable(Exception):
-    """A database that may lose what it acknowledged: its figures mean nothing."""
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback that nobody has now, no two the same."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def durability(database_url: str) -> str:
@@ -79,12 +87,16 @@ def durability(database_url: str) -> str:
     """
     address = parse(database_url)
     if isinstance(address, FileAddress):
-        must, found = _SQLITE_MUST, _sqlite_settings(address)
-    else:
-        must, found = _POSTGRES_MUST, asyncio.run(_postgres_settings(database_url))
-    said = ", ".join(f"{name} {value}" for name, value in found.items())
-    if found != must:
-        raise NotDurable(f"The database is not durable: {said}. Figures of it would mean nothing.")
+        return durable(f"SQLite {sqlite3.sqlite_version}", _sqlite_settings(address), _SQLITE_MUST)
+    version, found = asyncio.run(_postgres_settings(database_url))
+    return durable(f"PostgreSQL {version}", found, POSTGRES_MUST)
+
+
+def durable(name: str, found: Mapping[str, str], must: Mapping[str, str]) -> str:
+    """Say what a side said of its own durability. Raises NotDurable where that is not what it must."""
+    said = f"{name}: " + ", ".join(f"{setting} {value}" for setting, value in found.items())
+    if any(found.get(setting) != value for setting, value in must.items()):
+        raise NotDurable(f"{said}. That may lose what it acknowledged, so its figures would mean nothing.")
     return said
 
 
@@ -97,9 +109,11 @@ def _sqlite_settings(address: FileAddress) -> dict[str, str]:
         engine.dispose()
 
 
-async def _postgres_settings(database_url: str) -> dict[str, str]:
+async def _postgres_settings(database_url: str) -> tuple[str, dict[str, str]]:
+    """Return the server's version and its settings."""
     connection = await asyncpg.connect(database_url)
     try:
-        return {name: str(await connection.fetchval(f"SHOW {name}")) for name in _POSTGRES_MUST}
+        version = str(await connection.fetchval("SHOW server_version")).split()[0]
+        return version, {name: str(await connection.fetchval(f"SHOW {name}")) for name in POSTGRES_MUST}
     finally:
         await connection.close()

@@ -6,23 +6,24 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench.rows import Measured, spread
+from bench.figures import figure, ratio, target, verdict
+from bench.rows import Row
 
 
-def print_table(console: Console, measured: Sequence[Measured]) -> None:
-    """Print medians, ratios and how far the repeats were apart."""
+def print_table(console: Console, rows: Sequence[Row]) -> None:
+    """Print medians, ratios, how far the repeats were apart, and the percentiles of both sides."""
     table = Table(box=box.HORIZONTALS)
-    table.add_column("what")
-    for heading in ("ours", "peer", "ratio", "spread\nours / peer", "target"):
+    table.add_column("what against whom")
+    for heading in ("ours\npeer", "p50\nms", "p99\nms", "spread", "ratio", "target"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for one in measured:
-        row = one.row
+    for row in rows:
         table.add_row(
-            f"{row.name}\n({row.unit}, median of {len(one.ours)})",
-            f"{row.ours:,.0f}",
-            f"{row.peer:,.0f}",
-            f"{row.ratio:.1%}",
-            f"{spread(one.ours):.0%} / {spread(one.peer):.0%}",
-            "none yet" if row.target is None else f"{row.target:.0%} {'met' if row.met else 'MISSED'}",
+            f"[bold]{row.name}[/]: {row.what} ({row.unit})\n  {row.peer_name or 'no peer'}",
+            f"{figure(row.ours)}\n{figure(row.peer)}",
+            f"{figure(row.latency.ours.p50)}\n{figure(row.latency.peer.p50 if row.latency.peer else None)}",
+            f"{figure(row.latency.ours.p99)}\n{figure(row.latency.peer.p99 if row.latency.peer else None)}",
+            f"{row.spread_ours:.0%}\n{'-' if row.spread_peer is None else f'{row.spread_peer:.0%}'}",
+            ratio(row),
+            f"{target(row)}\n{verdict(row)}",
         )
     console.print(table)

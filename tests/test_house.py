@@ -43,7 +43,8 @@ def test_the_face_of_the_sdk_is_sorted_and_complete() -> None:
 
 
 def modules(*rooms: str) -> list[Path]:
-    return [path for room in rooms for path in (ROOT / room).rglob("*.py")]
+    found = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
+    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)]
 
 
 def named(paths: list[Path]) -> list[str]:

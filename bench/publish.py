@@ -1,0 +1,36 @@
+"""`python -m bench.publish`: write the page and the charts of the documents from the last results."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from bench.charts import latency, throughput
+from bench.failure import BenchFailure
+from bench.load import SETTLED_KEYS
+from bench.page import page
+from bench.results import read, read_machine
+
+_DOCUMENTS: Final = Path(__file__).parent.parent / "docs"
+
+
+def publish(documents: Path = _DOCUMENTS) -> None:
+    """Write them. Raises BenchFailure where there are no results."""
+    rows = read()
+    if not rows:
+        raise BenchFailure("The results are of an older form, or empty. Run `make bench` first.")
+    assets = documents / "assets"
+    assets.mkdir(exist_ok=True)
+    written = {
+        assets / "bench-throughput.svg": throughput(rows),
+        assets / "bench-latency.svg": latency(rows),
+        documents / "reference" / "benchmarks.md": page(rows, read_machine(), SETTLED_KEYS),
+    }
+    for file, text in written.items():
+        file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        publish()
+    except BenchFailure as failure:
+        sys.exit(str(failure))
