@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from guard.core.picture import diagram, rows
+from guard.service.measures import Measures
 from twiceshy_contract.problems import PROBLEMS
+from twiceshy_contract.variables import VARIABLES
 
 _HERE = Path(__file__).parent / "reference"
 
@@ -53,7 +55,82 @@ def problems() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"lifecycle.md": lifecycle, "problems.md": problems}
+def settings() -> str:
+    """Return the page of the settings."""
+    return f"""# Settings
+
+Printed from `twiceshy_contract/variables.py`. A variable that begins with `TWICESHY_` and is none of these is refused,
+with the nearest name: a slip in a setting is never silent.
+
+## The SDK and its commands
+
+{_variables("sdk", "in code, or as an option")}
+
+## `twiceshy serve` and `twiceshy migrate`
+
+{_variables("server", "option")}
+
+What is said in code or as an option comes before the environment. A SQLite file is made and brought up to date by
+`serve` and by an [embedded guard](../how-to/embedded.md); PostgreSQL is brought up to date by `twiceshy migrate`.
+"""
+
+
+def observability() -> str:
+    """Return the page of the log line and the meters."""
+    return f"""# What an operator sees
+
+## One line a request
+
+`twiceshy serve` writes one JSON line to standard error for every request (`--log problems`: only what went wrong on our
+side). Its keys:
+
+{_facts()}
+
+Arguments and results never stand in a line. The SDK sends an id with every request and names it where no answer came.
+
+## Meters
+
+`GET /metrics` is Prometheus' text format; with tokens it takes one, as `/v1` does. A tool that nobody declared is
+counted under `tool="(undeclared)"`, so that names which callers make up do not become time series.
+
+{_meters()}
+"""
+
+
+def _facts() -> str:
+    facts = {
+        "`event`": "`request`",
+        "`request_id`": "what the client sent as `X-Request-Id`, else drawn here; it comes back in that header and in "
+        "`request_id` of a problem, and stands in every other line that the request causes",
+        "`method`, `path`, `status`, `milliseconds`": "what was asked, how it was answered, and after how long; "
+        "status 499: the client had gone",
+        "`said`": "the decision (`execute`, `replay`), the state after a report, or the code of the problem",
+        "`tool`, `run`": "of a begin",
+        "`batch`, `answers`": "of a batch: how many requests, and how many of each answer",
+        "`level`, `timestamp`": "`info`, or `warning` from status 500 on; UTC",
+    }
+    return "\n".join(["| key | |", "|---|---|", *(f"| {keys} | {meaning} |" for keys, meaning in facts.items())])
+
+
+def _meters() -> str:
+    lines = ["| meter | kind | labels | |", "|---|---|---|---|"]
+    for meter in Measures().meters():
+        labels = ", ".join(f"`{label}`" for label in meter.labels)
+        lines.append(f"| `{meter.name}` | {meter.kind} | {labels} | {meter.meaning} |")
+    return "\n".join(lines)
+
+
+def _variables(reader: str, option: str) -> str:
+    lines = [f"| environment | {option} | default | |", "|---|---|---|---|"]
+    for variable in VARIABLES:
+        if variable.read_by == reader:
+            default = f"`{variable.default}`" if variable.default and " " not in variable.default else variable.default
+            options = ", ".join(f"`{option}`" for option in variable.option.split(", "))
+            lines.append(f"| `{variable.name}` | {options} | {default or 'none'} | {variable.meaning} |")
+    return "\n".join(lines)
+
+
+PAGES = {"lifecycle.md": lifecycle, "problems.md": problems, "settings.md": settings, "observability.md": observability}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

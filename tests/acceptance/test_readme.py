@@ -1,13 +1,11 @@
 """What the README promises of the first five minutes, word for word."""
 
+import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.service import ServiceProcess
 
@@ -17,39 +15,44 @@ FIRST = next(
 )
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[ServiceProcess]:
-    with ServiceProcess(f"sqlite:///{tmp_path}/twiceshy.db") as process:
-        yield process
-
-
-def run(service: ServiceProcess, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"TWICESHY_URL": service.url}
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python program as somebody does who has set nothing."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TWICESHY_")}
     return subprocess.run(
-        [sys.executable, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
 
 
-def test_the_second_run_of_the_first_program_is_answered_from_the_record(
-    service: ServiceProcess, tmp_path: Path
-) -> None:
-    program = tmp_path / "first.py"
-    program.write_text(FIRST.replace("http://127.0.0.1:8700", service.url))
-    assert run(service, str(program)).stdout == "paying 5 to bob\nreceipt for 5\n"
-    assert run(service, str(program)).stdout == "receipt for 5\n"
-    listed = run(service, "-m", "twiceshy", "effects", "list")
+def test_the_second_run_of_the_first_program_is_answered_from_the_record(tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text(FIRST)
+    assert run(tmp_path, "first.py").stdout == "paying 5 to bob\nreceipt for 5\n"
+    assert run(tmp_path, "first.py").stdout == "receipt for 5\n"
+    listed = run(tmp_path, "-m", "twiceshy", "effects", "list", "--url", "sqlite:///twiceshy.db")
     assert listed.returncode == 0
     assert "succeeded" in listed.stdout
 
 
-def test_a_program_that_forgot_is_suspended_until_someone_settles(service: ServiceProcess, tmp_path: Path) -> None:
-    program = tmp_path / "first.py"
-    forgetful = FIRST.replace("http://127.0.0.1:8700", service.url).replace("order-1042", "order-1043")
-    program.write_text(forgetful.replace("    return f", "    raise TimeoutError\n    return f"))
-    suspended = run(service, str(program))
+def test_a_program_that_forgot_is_suspended_until_someone_settles(tmp_path: Path) -> None:
+    forgetful = FIRST.replace("order-1042", "order-1043").replace(
+        "    return f", "    raise TimeoutError\n    return f"
+    )
+    (tmp_path / "first.py").write_text(forgetful)
+    suspended = run(tmp_path, "first.py")
     assert suspended.stdout == "paying 5 to bob\n"
     assert "RunSuspended" in suspended.stderr
-    (effect,) = service.ask("GET", "/v1/effects?state=in_doubt").body["items"]
-    words = ["--as", "applied", "--result", '"receipt 7"', "--reason", "the bank shows it"]
-    assert run(service, "-m", "twiceshy", "effects", "resolve", effect["key"], *words).returncode == 0
-    assert run(service, str(program)).stdout == "receipt 7\n"
+    here = ("--url", "sqlite:///twiceshy.db")
+    listed = run(tmp_path, "-m", "twiceshy", "effects", "list", "--state", "in_doubt", "--json", *here)
+    (effect,) = json.loads(listed.stdout)["items"]
+    words = ["--as", "applied", "--result", '"receipt 7"', "--reason", "the bank shows it", *here]
+    assert run(tmp_path, "-m", "twiceshy", "effects", "resolve", effect["key"], *words).returncode == 0
+    assert run(tmp_path, "first.py").stdout == "receipt 7\n"
+
+
+def test_the_same_program_runs_over_a_service(tmp_path: Path) -> None:
+    with ServiceProcess(f"sqlite:///{tmp_path}/service.db") as service:
+        (tmp_path / "first.py").write_text(FIRST.replace("Guard()", f'Guard("{service.url}")'))
+        assert run(tmp_path, "first.py").stdout == "paying 5 to bob\nreceipt for 5\n"
+        assert run(tmp_path, "first.py").stdout == "receipt for 5\n"
+        listed = run(tmp_path, "-m", "twiceshy", "effects", "list", "--url", service.url)
+        assert "succeeded" in listed.stdout
+    assert not (tmp_path / "twiceshy.db").exists()
