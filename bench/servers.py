@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -51,7 +52,7 @@ def sqlite() -> Iterator[str]:
 def service(database_url: str) -> Iterator[Side]:
     """Start the service on a database that loses nothing. Raises NotDurable."""
     durability(database_url)
-    process = ServiceProcess(database_url)
+    process = ServiceProcess(database_url, errors=subprocess.DEVNULL)
     try:
         _started("the service", process.start)
         yield Side(port=process.port, begin="/v1/effects", commit="/v1/effects/{key}/commit")

@@ -7,29 +7,32 @@ structlog's own configuration, and nothing is printed that the program's `loggin
 import logging
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, TextIO, cast
 
 import msgspec
 import structlog
-from structlog.typing import EventDict, FilteringBoundLogger
+from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 _ROOT: Final = "twiceshy.guard"
 _LEVELS: Final[Mapping[str, int]] = logging.getLevelNamesMapping()
 
 
 def logger(name: str) -> FilteringBoundLogger:
-    """Return the logger of a part of the guard, such as `guard.web`."""
+    """Return the logger of a part of the guard, such as `guard.web`. Its events carry the id of their request."""
+    return _logger(name, structlog.contextvars.merge_contextvars, structlog.processors.format_exc_info)
+
+
+def line_logger(name: str) -> FilteringBoundLogger:
+    """Return a logger for events that say all of themselves, and carry no exception: one is written every request."""
+    return _logger(name)
+
+
+def _logger(name: str, *more: Processor) -> FilteringBoundLogger:
     wrapped = structlog.wrap_logger(
         _Outlet(logging.getLogger(f"twiceshy.{name}")),
-        processors=[
-            _drop_unwanted,
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            _add_time,
-            structlog.processors.format_exc_info,
-            _rendered,
-        ],
+        processors=[_drop_unwanted, structlog.processors.add_log_level, _add_time, *more, _rendered],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
     )
     return cast("FilteringBoundLogger", wrapped.bind())
@@ -62,9 +65,9 @@ class _Lines(logging.Handler):
         self.write(record.getMessage())
 
     def write(self, line: str) -> None:
-        """Write a line at once."""
-        self._stream.write(line + "\n")
-        self._stream.flush()
+        """Write a line at once. A log that cannot be written is no reason to serve nobody."""
+        with suppress(OSError, ValueError):
+            self._stream.write(f"{line}\n")  # standard error is line-buffered: this reaches the system
 
 
 class _Outlet:

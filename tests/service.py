@@ -33,9 +33,10 @@ class Reply(msgspec.Struct, frozen=True):
 class ServiceProcess:
     """`twiceshy serve` on a free port, ended by the pid that was started."""
 
-    def __init__(self, database_url: str, port: int = 0, **environment: str) -> None:
+    def __init__(self, database_url: str, port: int = 0, errors: int | None = None, **environment: str) -> None:
         self._database_url = database_url
         self._environment = environment
+        self._errors = errors
         self.port = port
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -49,7 +50,9 @@ class ServiceProcess:
         command = [sys.executable, "-m", "twiceshy", "serve", "--port", str(self.port)]
         command += ["--database", self._database_url]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("TWICESHY_")}
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment | self._environment)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self._errors, env=environment | self._environment
+        )
         assert self._process.stdout is not None
         said = _SERVES.match(self._process.stdout.readline())
         if said is None:

@@ -40,6 +40,15 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
             arguments_digest=self.reading.arguments_digest,
         )
 
+    def is_to_the_letter(self, effect: Effect) -> bool:
+        """Say whether an effect is of this very call: same tool, read by the same version, same arguments."""
+        intent = effect.intent
+        return (
+            intent.arguments_digest == self.reading.arguments_digest
+            and intent.tool_version == self.named_by.tool.version
+            and intent.tool == self.request.tool
+        )
+
     def rules_for(self, effect: Effect) -> Rules:
         """Return today's rules; an attempt sent the downstream key only if its version promised a window."""
         if effect.intent.tool_version == self.named_by.tool.version:

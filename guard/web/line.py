@@ -1,19 +1,19 @@
 """The canonical log line: one JSON line a request, with all that is worth knowing of it as keys."""
 
 import logging
+import secrets
 import time
 from typing import Final
-from uuid import uuid4
 
 import structlog
 from litestar.types import HTTPScope
 
-from guard.logs import logger
+from guard.logs import line_logger
 from guard.web.answer import REQUEST_ID
 
 _LONGEST_ID: Final = 128
 
-_log = logger("guard.request")
+_log = line_logger("guard.request")
 _outlet = logging.getLogger("twiceshy.guard.request")
 
 
@@ -48,6 +48,7 @@ class Line:
             status=status,
             milliseconds=round(self.seconds * 1000, 3),
             **self.facts,
+            request_id=self.request_id,
         )
 
 
@@ -58,4 +59,4 @@ def request_id_of(scope: HTTPScope) -> str:
             text = value.decode("latin-1")
             if 0 < len(text) <= _LONGEST_ID and text.isascii() and text.isprintable() and " " not in text:
                 return text
-    return uuid4().hex
+    return secrets.token_hex(16)

@@ -56,7 +56,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
-        op.execute("drop function apply_steps_v1(uuid[], step_v1[])")
+        op.execute("drop function apply_steps_v1(uuid[], integer[], step_v1[])")
         op.execute("drop function read_effect_v1(bytea)")
         for name in ("step_v1", "effect_v1", "evidence_v1", "attempt_v1"):
             op.execute(f"drop type {name}")

@@ -1,5 +1,5 @@
 -- One batch of steps in one transaction and one round trip; answers each step.
--- The caller sends the runs sorted by id and the steps in the order in which they are to be applied: creating steps
+-- The caller sends the runs sorted by id, how many effects the steps may create in each, and the steps in the order in which they are to be applied: creating steps
 -- by key, then changing ones by key, then looks. Row by row and by primary key, so that no plan can turn into a scan.
 -- Types and function carry a version: a later schema adds new ones, and the code of before goes on with these.
 
@@ -40,7 +40,7 @@ $$;
 -- answer: 1 written, 2 found, 3 run closed. An insert or replace that was written returns only what the store set. A
 -- finish returns what the caller does not have of its effect, in columns of its own: a row type within the row costs
 -- three times as much to write and to read. Only one with earlier attempts returns `stands`, without the outcome.
-create function apply_steps_v1(locked_runs uuid[], steps step_v1[])
+create function apply_steps_v1(locked_runs uuid[], creating integer[], steps step_v1[])
 returns table (place integer, answer smallint, stamp bigint, set_version bigint, set_step bigint, set_began_at bigint,
                f_version bigint, f_tenant integer, f_run_id uuid, f_run text, f_step bigint, f_tool text,
                f_tool_version integer, f_rule smallint, f_caller_step text, f_business_key text, f_occurrence integer,
@@ -64,10 +64,19 @@ declare
 begin
   stamp := (extract(epoch from now()) * 1000000)::bigint;
 
+  -- An open run is locked by counting at once what may be created in it; the end corrects the few that were not.
   for i in 1 .. cardinality(locked_runs) loop
-    run_state := null;
+    run_state := 1;
     run_effects := null;
-    select r.state, r.effects into run_state, run_effects from runs r where r.id = locked_runs[i] for no key update;
+    if creating[i] > 0 then
+      update runs r set effects = r.effects + creating[i] where r.id = locked_runs[i] and r.state = 1
+      returning r.effects - creating[i] into run_effects;
+    end if;
+    if run_effects is null then
+      creating[i] := 0;
+      run_state := null;
+      select r.state, r.effects into run_state, run_effects from runs r where r.id = locked_runs[i] for no key update;
+    end if;
     is_open[i] := coalesce(run_state = 1, false);
     counted[i] := run_effects;
   end loop;
@@ -209,7 +218,7 @@ begin
   end loop;
 
   for i in 1 .. cardinality(locked_runs) loop
-    if counted[i] > was[i] then
+    if counted[i] <> was[i] + creating[i] then
       update runs r set effects = counted[i] where r.id = locked_runs[i];
     end if;
   end loop;

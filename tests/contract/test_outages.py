@@ -79,7 +79,7 @@ async def test_a_cancelled_call_leaves_the_lane_usable(store: Store) -> None:
 def _calls(store: Store) -> list[Callable[[], Awaitable[object]]]:
     return [
         lambda: store.effects.apply(0, [insert(1)]),
-        lambda: store.effects.apply(1, [insert(1)]),
+        lambda: store.effects.apply(store.effects.lanes - 1, [insert(1)]),
         lambda: store.effects.overdue(1),
         lambda: store.runs.open(TENANT, ["new"]),
         lambda: store.tools.all(TENANT),

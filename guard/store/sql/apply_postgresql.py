@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from guard.core.effects import Effect, Instant
 from guard.ports.steps import Finish, Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
 from guard.store.sql.codes import REPORTED_SUCCESS, SUCCEEDED
-from guard.store.sql.order import in_order, runs_of
+from guard.store.sql.order import creating_in, in_order, runs_of
 from guard.store.sql.rows import EFFECT_WIDTH, earlier_of, effect_of, inserted, intent_row, replaced, row_of
 
 _INSERT, _FINISH, _REPLACE, _LOOK = 1, 2, 3, 4
@@ -20,9 +20,10 @@ _WRITTEN, _FOUND, _RUN_CLOSED = 1, 2, 3
 _NO_LIFE: Final = (None,) * 17
 
 
-def arguments_of(steps: Sequence[Step]) -> tuple[list[Any], list[Any]]:
-    """Return the two arguments of the function: the runs to lock and the steps in order."""
-    return list(runs_of(steps)), [_step_row(place, step) for place, step in in_order(steps)]
+def arguments_of(steps: Sequence[Step]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the arguments of the function: the runs to lock, what may be created in each, the steps in order."""
+    runs = runs_of(steps)
+    return list(runs), creating_in(steps, runs), [_step_row(place, step) for place, step in in_order(steps)]
 
 
 def answers_of(steps: Sequence[Step], rows: Sequence[Sequence[Any]]) -> list[StepResult]:

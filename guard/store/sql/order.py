@@ -4,6 +4,7 @@ Creating steps first, then changing ones, then looks, each by key. A transaction
 change but holds nothing they wait for, and within a phase all go by key: so no two batches wait for each other.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -23,6 +24,12 @@ def runs_of(steps: Sequence[Step]) -> list[RunId]:
     """Return the runs to lock: those that count a new effect or must be open, in the order of their ids."""
     runs = {run for step in steps if (run := _run_of(step)) is not None}
     return sorted(runs)
+
+
+def creating_in(steps: Sequence[Step], runs: Sequence[RunId]) -> list[int]:
+    """Return how many effects the steps may create in each of the runs."""
+    creating = Counter(_run_of(step) for step in steps if _rank(step)[0] == _CREATES)
+    return [creating[run] for run in runs]
 
 
 def _rank(step: Step) -> tuple[int, bytes]:

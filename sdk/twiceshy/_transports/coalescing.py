@@ -14,10 +14,12 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from twiceshy._transports.base import NoReply, Reply, Request, Transport
-from twiceshy._transports.batch import LARGEST, MOST, batched, replies_of, size_of
+from twiceshy._transports.batch import LARGEST, MOST, batched, is_for_alone, replies_of, size_of
+from twiceshy_contract.wire import PROBLEM_JSON
 
 _STALLED_SECONDS: Final = 0.25
 _UNSENT: Final = NoReply(reason="its time was up before it was sent")
+_TOO_LARGE: Final = Reply(status=413, content_type=PROBLEM_JSON, body=b"{}")
 _LOST: Final = NoReply(reason="the call that was to send it was interrupted")
 
 
@@ -133,8 +135,11 @@ class _ThreadQueue:
     def _replies(self, requests: Sequence[Request]) -> Sequence[Reply | NoReply]:
         if len(requests) == 1:
             return [self._inner.send(requests[0])]
-        replies = replies_of(self._inner.send(batched(requests)), len(requests))
-        return [self._inner.send(request) for request in requests] if replies is None else replies
+        replies = replies_of(self._inner.send(batched(requests)), len(requests)) or [_TOO_LARGE] * len(requests)
+        return [
+            self._inner.send(request) if is_for_alone(reply) else reply
+            for request, reply in zip(requests, replies, strict=True)
+        ]
 
     def _pass_on(self) -> None:
         """Wake the next in the queue, who sends for all that wait; where nobody waits, nothing is in flight."""
@@ -224,6 +229,7 @@ class _LoopQueue:
                 for (_, future), reply in zip(batch, replies, strict=True):
                     if not future.done():
                         future.set_result(reply)
+            await asyncio.sleep(0)
         self._in_flight -= 1
 
     def _take(self) -> list[tuple[Request, "asyncio.Future[Reply | NoReply]"]]:
@@ -243,5 +249,9 @@ class _LoopQueue:
     async def _replies(self, requests: Sequence[Request]) -> Sequence[Reply | NoReply]:
         if len(requests) == 1:
             return [await self._inner.send_async(requests[0])]
-        replies = replies_of(await self._inner.send_async(batched(requests)), len(requests))
-        return [await self._inner.send_async(request) for request in requests] if replies is None else replies
+        reply = await self._inner.send_async(batched(requests))
+        replies = replies_of(reply, len(requests)) or [_TOO_LARGE] * len(requests)
+        return [
+            await self._inner.send_async(request) if is_for_alone(reply) else reply
+            for request, reply in zip(requests, replies, strict=True)
+        ]
