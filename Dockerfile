@@ -17,6 +17,6 @@ WORKDIR /data
 VOLUME /data
 ENV TWICESHY_HOST=0.0.0.0
 EXPOSE 8700
-HEALTHCHECK CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8700/health/live', timeout=2)"]
+HEALTHCHECK CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ.get(\"TWICESHY_PORT\", 8700)}/health/live', timeout=2)"]
 ENTRYPOINT ["twiceshy"]
 CMD ["serve"]

@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Final
 
-from guard.ports.store import StatementFailed, StoreUnavailable
+from guard.ports.store import Description, StatementFailed, StoreUnavailable
 from guard.store.sql import schema
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.engine import open_store
@@ -16,21 +16,19 @@ LOCKED_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.1
 
 
-async def prepare(database: str) -> None:
+async def prepare(database: str) -> Description:
     """Bring a SQLite file up to date, and open the database once; PostgreSQL is brought up to date by `migrate`.
 
-    Raises DatabaseRefused: whatever is wrong, with what to do.
+    Return what the database says of itself. Raises DatabaseRefused: whatever is wrong, with what to do.
     """
     until = time.monotonic() + LOCKED_SECONDS
     while True:
         try:
-            await _prepare(database)
+            return await _prepare(database)
         except FileLocked:
             if time.monotonic() > until:
                 raise
             await asyncio.sleep(_PAUSE_SECONDS)
-        else:
-            return
 
 
 async def migrate(database: str) -> str:
@@ -42,20 +40,23 @@ async def migrate(database: str) -> str:
         raise refusal_of(error, address) from error
 
 
-async def _prepare(database: str) -> None:
+async def _prepare(database: str) -> Description:
     try:
-        await _open_once(database)
+        return await _open_once(database)
     except SchemaOutdated:
         if not isinstance(parse(database), FileAddress):
             raise
         await migrate(database)
-        await _open_once(database)
+        return await _open_once(database)
 
 
-async def _open_once(database: str) -> None:
+async def _open_once(database: str) -> Description:
     address = parse(database)
     try:
         store = await open_store(database)
+        try:
+            return await store.describe()
+        finally:
+            await store.close()
     except (StoreUnavailable, StatementFailed) as error:
         raise refusal_of(error, address) from error
-    await store.close()

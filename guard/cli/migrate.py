@@ -17,6 +17,7 @@ DATABASE_OPTION = click.option(
     default=DEFAULT_DATABASE,
     show_default=True,
     envvar="TWICESHY_DATABASE",
+    show_envvar=True,
     help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME.",
 )
 

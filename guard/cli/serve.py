@@ -13,6 +13,7 @@ import uvicorn
 from guard import logs
 from guard.app import app, stop_waiting
 from guard.cli.migrate import DATABASE_OPTION, said_plainly
+from guard.cli.protocol import OnePieceProtocol
 from guard.cli.variables import refuse_unknown_variables
 from guard.preparation import prepare
 from guard.settings import DEFAULT_HOST, DEFAULT_PORT, Settings, SettingsRefused, tokens_of
@@ -43,17 +44,36 @@ class _Announcing(uvicorn.Server):
 
 
 @click.command()
-@click.option("--host", default=DEFAULT_HOST, show_default=True, envvar="TWICESHY_HOST", help="Address to bind to.")
 @click.option(
-    "--port", default=DEFAULT_PORT, show_default=True, envvar="TWICESHY_PORT", type=click.IntRange(0, 65535),
+    "--host",
+    default=DEFAULT_HOST,
+    show_default=True,
+    envvar="TWICESHY_HOST",
+    show_envvar=True,
+    help="Address to bind to.",
+)
+@click.option(
+    "--port",
+    default=DEFAULT_PORT,
+    show_default=True,
+    envvar="TWICESHY_PORT",
+    show_envvar=True,
+    type=click.IntRange(0, 65535),
     help="Port to bind to; 0 takes a free one.",
-)  # fmt: skip
+)
 @DATABASE_OPTION
-@click.option("--tokens", default="", envvar="TWICESHY_TOKENS", help="Bearer tokens, separated by commas.")
 @click.option(
-    "--log", default="requests", show_default=True, envvar="TWICESHY_LOG", type=click.Choice(["requests", "problems"]),
+    "--tokens", default="", envvar="TWICESHY_TOKENS", show_envvar=True, help="Bearer tokens, separated by commas."
+)
+@click.option(
+    "--log",
+    default="requests",
+    show_default=True,
+    envvar="TWICESHY_LOG",
+    show_envvar=True,
+    type=click.Choice(["requests", "problems"]),
     help="Log one line a request, or only what goes wrong.",
-)  # fmt: skip
+)
 def serve(host: str, port: int, database: str, tokens: str, log: str) -> None:
     """Serve the guard.
 
@@ -65,7 +85,10 @@ def serve(host: str, port: int, database: str, tokens: str, log: str) -> None:
     except SettingsRefused as error:
         raise click.UsageError(str(error)) from error
     with said_plainly():
-        asyncio.run(prepare(settings.database))
+        described = asyncio.run(prepare(settings.database))
+    if not described.is_durable:
+        off = ", ".join(f"{name} is {value}" for name, value in described.durability.items())
+        click.echo(f"Warning: a power cut may take back what was answered ({off}). Turn all of them on.", err=True)
     logs.write_to_stderr(logging.INFO if log == "requests" else logging.WARNING)
     _spare_the_collector()
     listening = _listen(settings)
@@ -74,7 +97,7 @@ def serve(host: str, port: int, database: str, tokens: str, log: str) -> None:
     served = app(settings)
     config = uvicorn.Config(
         served,
-        http="httptools",
+        http=OnePieceProtocol,
         lifespan="on",
         log_level="warning",
         access_log=False,

@@ -4,8 +4,9 @@ from collections.abc import Callable, Generator
 from typing import assert_never
 
 import msgspec
+from structlog.contextvars import get_contextvars
 
-from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
+from guard.core.effects import NEVER_GRANTED, Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import Decision, decide
 from guard.core.situation import Event
@@ -62,6 +63,7 @@ def look(key: Key) -> Generator[Step, StepResult, Found]:
 
 def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, StepResult, ReportOutcome]:
     """Rule on the effect that was found; write by version; where it moved, rule on what it is now."""
+    request = get_contextvars()  # of the request, which this begins in; the lane that goes on has none
     found: StepResult = first
     while True:
         match found:
@@ -79,7 +81,7 @@ def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, S
                 if planned is not None:
                     found = yield planned
                     if isinstance(found, Written) and decision.alert:
-                        _log.warning("executed_twice_perhaps", **_told(amendment, decision))
+                        _log.warning(_alarm(amendment), **request, **_told(amendment, decision))
                 if planned is None or (isinstance(found, Written) and not _is_taken(decision)):
                     return _answer(decision, effect, rules, at)
             case _:
@@ -90,7 +92,21 @@ def _decide(amendment: Amendment, effect: Effect, rules: Rules, at: Instant) -> 
     decision = decide(effect.life, amendment.event, rules, at)
     if decision.verdict == "repeated" and amendment.contradicts is not None and amendment.contradicts(effect):
         return msgspec.structs.replace(decision, verdict="contradicted", alert=True)
+    if decision.verdict == "contradicted" and _confirms(amendment, effect):
+        return msgspec.structs.replace(decision, life=effect.life, verdict="repeated", alert=False)
     return decision
+
+
+def _confirms(amendment: Amendment, effect: Effect) -> bool:
+    """Say whether the only attempt there was reports the very result that a person has recorded before it."""
+    is_success = amendment.event.name == "success" and effect.life.state == "succeeded"
+    granted = [attempt for attempt in effect.life.attempts if attempt.fence > NEVER_GRANTED]
+    is_only = len(granted) == 1 and granted[0].token == amendment.event.token and granted[0].report != "succeeded"
+    return is_success and is_only and amendment.contradicts is not None and not amendment.contradicts(effect)
+
+
+def _alarm(amendment: Amendment) -> str:
+    return "executed_twice_perhaps" if amendment.event.name == "success" else "record_contradicted"
 
 
 def _told(amendment: Amendment, decision: Decision) -> dict[str, object]:

@@ -46,10 +46,11 @@ class Begin:
             return call
         replayed = self._replayed(call)
         outcome = await self._begun(call) if replayed is None else replayed
+        if isinstance(outcome, Refused) and outcome.code == "in-progress":
+            self._measures.contended(call.named_by.tool)
+            if request.wait_seconds:
+                outcome = await self._wait(call, outcome, request.wait_seconds)
         self._measures.begun(call.named_by.tool, _kind(outcome))
-        if request.wait_seconds and isinstance(outcome, Refused) and outcome.code == "in-progress":
-            outcome = await self._wait(call, outcome, request.wait_seconds)
-            self._measures.begun(call.named_by.tool, _kind(outcome))
         return outcome
 
     async def _begun(self, call: NamedCall) -> BeginOutcome:
@@ -60,11 +61,14 @@ class Begin:
 
     def _replayed(self, call: NamedCall) -> Replayed | None:
         """Answer from what this process has seen; None where only the database can say."""
-        event = Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
+        event = None
         for rank in itertools.count(1):
             effect = self._records.get(call.key(rank))
             if effect is None:
                 return None
+            if call.is_to_the_letter(effect):
+                return Replayed(effect=effect, drift=())
+            event = event or Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
             ruling = rule(call, effect, event, effect.life.ended_at or Instant(0))
             if ruling is not None:
                 return ruling.outcome if isinstance(ruling.outcome, Replayed) and ruling.planned is None else None
@@ -98,7 +102,16 @@ def _kind(outcome: BeginOutcome) -> str:
 
 
 async def _sleep_until_told(told: asyncio.Future[None], timeout: float) -> None:
-    await asyncio.wait([told], timeout=max(timeout, 0.01))
+    alarm = told.get_loop().call_later(max(timeout, 0.01), _ring, told)
+    try:
+        await told
+    finally:
+        alarm.cancel()
+
+
+def _ring(told: asyncio.Future[None]) -> None:
+    if not told.done():
+        told.set_result(None)
 
 
 def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:

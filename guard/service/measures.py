@@ -63,12 +63,13 @@ class Measures:
 
     def begun(self, tool: Tool, decision: str) -> None:
         """Count an answer to a begin."""
-        label = UNDECLARED if tool.version == UNDECLARED_VERSION else tool.name
-        self._add(self._decisions, label, decision)
+        self._add(self._decisions, _label(tool), decision)
         if decision == "replay":
-            self._add(self._hits, label)
-        elif decision == "in-progress":
-            self._add(self._contention, label)
+            self._add(self._hits, _label(tool))
+
+    def contended(self, tool: Tool) -> None:
+        """Count a begin that found another attempt's lease, however it ends."""
+        self._add(self._contention, _label(tool))
 
     def reported(self, verb: str, answer: str) -> None:
         """Count an answer to a report."""
@@ -113,3 +114,7 @@ class Measures:
     def _gauge(self, name: str, meaning: str) -> Gauge:
         self._meters.append(Meter(name, "gauge", (), meaning))
         return Gauge(name, meaning, registry=self._registry)
+
+
+def _label(tool: Tool) -> str:
+    return UNDECLARED if tool.version == UNDECLARED_VERSION else tool.name

@@ -53,9 +53,9 @@ class Front:
         if answer is None:
             line.write(_CLIENT_GONE)
             return
+        await answer.send_by(send, line.request_id)
         line.facts["said"] = answer.said
         line.write(answer.status)
-        await answer.send_by(send, line.request_id)
 
     async def _served(self, asked: Asked, scope: HTTPScope, receive: Receive, line: Line) -> Answer | None:
         """Do what is asked, whatever comes of it; None where the client has gone before it had asked."""

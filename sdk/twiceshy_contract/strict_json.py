@@ -17,8 +17,8 @@ from twiceshy_contract.refusals import JsonValue, Refusal, Step
 
 MAX_DEPTH: Final = 64
 """Containers within containers that a value may have (the outermost counts as one)."""
-ENVELOPE_DEPTH: Final = 4
-"""What a request body may add around such a value."""
+ENVELOPE_DEPTH: Final = 6
+"""What a request body, and a batch around it, may add around such a value."""
 MAX_DIGITS: Final = 4300
 """Digits of an integer: what Python reads without being told otherwise."""
 

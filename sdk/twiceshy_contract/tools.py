@@ -8,7 +8,7 @@ from twiceshy_contract.names import EffectClass, KeyRule, LeaseSeconds, ToolName
 
 NormaliserName = Literal["email", "money", "nfc", "phone", "trim_casefold", "url", "utc"]
 DeclaredBy = Literal["person", "code"]
-_Pointer = Annotated[str, msgspec.Meta(pattern=r"^/", max_length=500)]
+_Pointer = Annotated[str, msgspec.Meta(pattern=r"^/(?:[^~]|~[01])*$", max_length=500)]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

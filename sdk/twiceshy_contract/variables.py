@@ -26,7 +26,8 @@ VARIABLES: Final = (
     Variable(
         name="TWICESHY_URL",
         meaning="where the guard is: a service's `http://…` or `https://…`, or a database to embed it over, "
-        "`sqlite:///file.db` or `postgresql://user:password@host:port/name`",
+        "`sqlite:///file.db` or `postgresql://user:password@host:port/name`; commands without it fall back to "
+        "`./twiceshy.db` where no service answers",
         read_by="sdk",
         option="Guard(url), --url",
         default="`sqlite:///twiceshy.db` for `Guard()`, `http://127.0.0.1:8700` for commands",

@@ -1,10 +1,10 @@
 """How structs travel: strict reading of bodies into wire structs, and the names of headers."""
 
 import re
-from collections.abc import Sequence
 from typing import Final, NewType, TypeVar
 
 import msgspec
+import msgspec.inspect
 
 from twiceshy_contract.refusals import JsonValue, Refusal, Step
 from twiceshy_contract.strict_json import ENVELOPE_DEPTH, MAX_DEPTH, decode
@@ -39,25 +39,36 @@ def read(body: bytes, message: type[_MessageT], *, newer: bool = False) -> _Mess
 
 def convert(value: JsonValue, message: type[_MessageT], *, newer: bool = False) -> _MessageT:
     """Turn decoded JSON into a wire struct. Raises Refusal with the place."""
-    while True:
-        try:
-            return msgspec.convert(value, message, strict=True)
-        except msgspec.ValidationError as error:
-            refusal = _refusal(str(error))
-            if not newer or refusal.reason != _UNKNOWN:
-                raise refusal from error
-            value = _without(value, refusal.steps)
+    if newer:
+        value = _known(value, msgspec.inspect.type_info(message))
+    try:
+        return msgspec.convert(value, message, strict=True)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error)) from error
 
 
-def _without(value: JsonValue, steps: Sequence[Step]) -> JsonValue:
-    """Return the value without the member at a place."""
-    step, *deeper = steps
+def _known(value: JsonValue, kind: msgspec.inspect.Type) -> JsonValue:
+    """Return the value without the members that no struct of its type has."""
+    match kind, value:
+        case msgspec.inspect.StructType(), dict():
+            fields = {field.encode_name: field.type for field in kind.fields}
+            return {name: _known(member, fields[name]) for name, member in value.items() if name in fields}
+        case msgspec.inspect.UnionType(), _:
+            fitting = [member for member in kind.types if _may_be(value, member)]
+            return _known(value, fitting[0]) if len(fitting) == 1 else value
+        case msgspec.inspect.DictType(), dict():
+            return {name: _known(member, kind.value_type) for name, member in value.items()}
+        case ((msgspec.inspect.VarTupleType() | msgspec.inspect.ListType()), list()):
+            return [_known(item, kind.item_type) for item in value]
+        case _:
+            return value
+
+
+def _may_be(value: JsonValue, kind: msgspec.inspect.Type) -> bool:
+    """Say whether a value has the JSON form of a type that can hold members."""
     if isinstance(value, dict):
-        kept = {name: member for name, member in value.items() if deeper or name != step}
-        return kept | ({str(step): _without(value[str(step)], deeper)} if deeper else {})
-    if isinstance(value, list):
-        return [_without(item, deeper) if index == int(step) else item for index, item in enumerate(value)]
-    return value
+        return isinstance(kind, (msgspec.inspect.StructType, msgspec.inspect.DictType))
+    return isinstance(value, list) and isinstance(kind, (msgspec.inspect.VarTupleType, msgspec.inspect.ListType))
 
 
 def _refusal(text: str) -> Refusal:

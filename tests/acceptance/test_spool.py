@@ -35,7 +35,7 @@ def start(service: ServiceProcess, sink: Path, spool: Path) -> Iterator[Start]:
     agents: list[Agent] = []
 
     def started(*words: str, **more: str) -> Agent:
-        agents.append(Agent(service.url, sink, *words, module="spooling_agents", **more))
+        agents.append(Agent(service.url, sink, *words, patience=20, module="spooling_agents", **more))
         return agents[-1]
 
     yield started

@@ -133,3 +133,22 @@ def test_every_hot_verb_is_described_where_it_is_served(service: ServiceProcess)
     }
     for path in ("/v1/batch", "/v1/effects", f"/v1/effects/{'0' * 64}/fail", f"/v1/effects/{'0' * 64}/renew"):
         assert service.ask("POST", path, {}).status == 400
+
+
+def test_a_body_as_deep_as_it_may_be_alone_may_be_as_deep_in_a_batch(service: ServiceProcess, run: str) -> None:
+    deep: object = 1
+    for _ in range(63):
+        deep = [deep]
+    too_deep = begin(run, "eve", arguments={"at": [deep, [deep]]})
+    (granted,) = batch(service, begin(run, "bob", arguments={"at": deep}))
+    error = {"type": "Declined", "message": "no", "data": {"at": deep}}
+    failed, refused = batch(service, report("fail", granted["body"], kind="rejected", error=error), too_deep)
+    assert (failed["status"], refused["status"]) == (200, 400)
+
+
+def test_a_batch_of_large_replays_lets_the_last_be_asked_for_alone(service: ServiceProcess, run: str) -> None:
+    granted = service.begin(run)
+    service.report("commit", granted, result="x" * 1_000_000)
+    answers = batch(service, *(begin(run, "bob") for _ in range(20)), begin(run, "eve"))
+    assert [one["status"] for one in answers] == [200] * 16 + [413] * 4 + [201]
+    assert service.begin(run).status == 200

@@ -105,3 +105,30 @@ def test_every_request_is_one_line_with_its_facts(tmp_path: Path, run: str) -> N
     assert lines[3]["request_id"] == "mine-7"
     assert all(line["event"] == "request" and line["milliseconds"] > 0 for line in lines)
     assert "a secret" not in text
+
+
+def test_a_log_that_cannot_be_written_keeps_nobody_from_being_served(tmp_path: Path, run: str) -> None:
+    command = [sys.executable, "-m", "twiceshy", "serve", "--port", "0", "--database", f"sqlite:///{tmp_path}/a.db"]
+    with Path("/dev/full").open("w") as full, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=full) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline().decode()
+        service = ServiceProcess("", port=int(said.split("127.0.0.1:")[1].split()[0]))
+        granted = service.begin(run)
+        assert (granted.status, service.report("commit", granted, result=1).status) == (201, 200)
+        process.terminate()
+
+
+def test_with_log_problems_only_what_goes_wrong_is_written(tmp_path: Path, run: str) -> None:
+    command = [sys.executable, "-m", "twiceshy", "serve", "--port", "0", "--log", "problems"]
+    command += ["--database", f"sqlite:///{tmp_path}/a.db"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        service = ServiceProcess("", port=int(process.stdout.readline().split("127.0.0.1:")[1].split()[0]))
+        granted = service.begin(run)
+        service.report("commit", granted, result=1)
+        service.report("commit", granted, result=2)
+        process.terminate()
+        lines = [json.loads(line) for line in process.stderr.read().splitlines()]
+    assert [line["event"] for line in lines] == ["executed_twice_perhaps"]
+    assert re.fullmatch("[0-9a-f]{32}", lines[0]["request_id"])

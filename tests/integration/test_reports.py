@@ -254,3 +254,21 @@ def test_the_name_of_a_type_has_1_to_200_characters(service: ServiceProcess, run
     refused = service.report("commit", service.begin(run), result=None, result_type=name)
     assert (refused.status, refused.code) == (400, "invalid-request")
     assert [error["path"] for error in refused.body["errors"]] == ["/result_type"]
+
+
+def test_the_only_attempt_may_confirm_what_a_person_recorded_and_alarms_nobody(
+    service: ServiceProcess, run: str
+) -> None:
+    granted = service.begin(run)
+    service.report("fail", granted, kind="unknown", error={"type": "TimeoutError", "message": "?"})
+    path = f"/v1/effects/{granted.body['key']}"
+    said = {"as": "applied", "fence": granted.body["fence"], "reason": "the bank shows it", "result": {"id": 5}}
+    assert service.ask("POST", f"{path}/resolve", said).status == 200
+
+    confirmed = service.report("commit", granted, result={"id": 5.0})
+    assert (confirmed.status, confirmed.body["outcome"]) == (200, {"result": {"id": 5}})
+    assert service.ask("GET", path).body["evidence"] == []
+
+    contradicted = service.report("commit", granted, result={"id": 6})
+    assert (contradicted.status, contradicted.code) == (409, "superseded")
+    assert len(service.ask("GET", path).body["evidence"]) == 1

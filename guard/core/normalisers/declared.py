@@ -66,6 +66,18 @@ def _in_order(functions: Sequence[Normalise]) -> Normalise:
     return normalise
 
 
+def _require_one_spelling(meaning: str | int, read: Normalise, spelling: str) -> None:
+    """Refuse a meaning that callers may also send, and that would then be written in another way."""
+    try:
+        written = read(meaning)
+    except ValueError:  # no caller can send it but as it stands in the map
+        return
+    if written != meaning:
+        raise Refusal(
+            f"what it means is written {written!r} by the normalisers before it; write it so", ("alias", spelling)
+        )
+
+
 def _aliased(meanings: Mapping[str, str | int], read: Normalise) -> Normalise:
     """Return what looks up a value as `read` writes it. What the map leads to is the meaning, and is not read."""
     known = frozenset(meanings.values())
@@ -80,13 +92,14 @@ def _aliased(meanings: Mapping[str, str | int], read: Normalise) -> Normalise:
             )
         if meaning in meanings:
             raise Refusal("what it means is a spelling of the map itself", ("alias", spelling))
+        _require_one_spelling(meaning, read, spelling)
 
     def normalise(value: JsonValue) -> JsonValue:
-        if isinstance(value, (dict, list)) and not is_tag(value):
-            raise ValueError("an alias stands for one value, not for an object or a list")
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value in known:
             return value
         found = read(value)
+        if isinstance(found, (dict, list)) and not is_tag(found):
+            raise ValueError("an alias stands for one value, not for an object or a list")
         return meanings.get(found, found) if isinstance(found, str) else found
 
     return normalise

@@ -6,7 +6,7 @@ from typing import Final
 from guard.core.normalisers.domains import ascii_domain
 from twiceshy_contract.refusals import JsonValue
 
-_ADDRESS: Final = re.compile(r"(?:[^<>@]*<)?(?P<local>[^<>\s@]+)@(?P<domain>[^<>\s@]+?)\.?>?")
+_ADDRESS: Final = re.compile(r"(?P<named>[^<>@]*<)?(?P<local>[^<>\s@]+)@(?P<domain>[^<>\s@]+?)\.?(?(named)>)")
 
 
 def email_address(value: JsonValue) -> JsonValue:
@@ -18,4 +18,7 @@ def email_address(value: JsonValue) -> JsonValue:
         raise ValueError("this is not a mail address")
     if address["domain"].endswith("."):
         raise ValueError("the domain of the mail address is ambiguous; write it in its ASCII form")
-    return f"{address['local'].lower()}@{ascii_domain(address['domain'], 'the mail address')}"
+    local = address["local"]
+    if not local.isascii() and local.lower().isascii():
+        raise ValueError("the mail address has a letter that only looks like an ASCII one")
+    return f"{local.lower()}@{ascii_domain(address['domain'], 'the mail address')}"

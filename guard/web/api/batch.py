@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from typing import cast
+from collections.abc import Sequence
+from typing import Final, cast
 
 from guard.core.effects import Key
 from guard.web import problems
@@ -15,6 +16,9 @@ from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.refusals import JsonValue, Refusal
 from twiceshy_contract.wire import KEY_HEADER, convert
 
+MAX_ANSWER_BYTES: Final = 16 * 2**20
+"""From how many bytes on a batch answers no further replay."""
+
 
 def batch_of(verbs: Verbs) -> Verb:
     """Return the verb that does several of these at once."""
@@ -25,6 +29,7 @@ def batch_of(verbs: Verbs) -> Verb:
         newer = exchange.is_newer
         doing = [_one(verbs, exchange, one, newer=newer) for one in asked.requests]
         answers = [await doing[0]] if len(doing) == 1 else await asyncio.gather(*doing)
+        answers = _within_bound(answers, asked.requests)
         exchange.facts["batch"] = len(answers)
         exchange.facts["answers"] = dict(Counter(answer.said for answer in answers))
         return Answer(200, b'{"answers":[' + b",".join(map(_written, answers)) + b"]}", "batch")
@@ -53,6 +58,16 @@ async def _one(verbs: Verbs, exchange: Exchange, one: BatchedRequest, *, newer: 
         return await found.verb.do(exchange, message, found.key)
     except Exception as error:  # noqa: BLE001 - whatever one request meets is its own answer
         return problems.of_error(one.path, error)
+
+
+def _within_bound(answers: Sequence[Answer], requests: Sequence[BatchedRequest]) -> list[Answer]:
+    """Let replays beyond the bound be asked for alone; nothing is lost by that, and no answer grows without end."""
+    size, bounded = 0, []
+    for answer, request in zip(answers, requests, strict=True):
+        size += len(answer.body)
+        is_beyond = size > MAX_ANSWER_BYTES and answer.said == "replay"
+        bounded.append(problems.answer("too-large", f"{request.path}: ask for this alone.") if is_beyond else answer)
+    return bounded
 
 
 def _written(answer: Answer) -> bytes:

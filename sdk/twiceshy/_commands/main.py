@@ -47,6 +47,11 @@ class Commands(Group):
         except (KeyboardInterrupt, click.Abort):
             click.echo("Stopped.", err=True)
             ctx.exit(INTERRUPTED)
+        except BrokenPipeError:  # whoever read the output has seen enough
+            sys.stdout = io.TextIOWrapper(io.BytesIO())
+            ctx.exit(0)
+        except OSError as error:
+            raise click.ClickException(f"The output cannot be written: {error.strerror or error}.") from error
 
 
 def _write_what_can_be_written() -> None:

@@ -16,6 +16,7 @@ MOST: Final = 128
 """Requests that one batch takes, so that the first is not kept waiting for the last."""
 _AROUND: Final = 64
 _REFUSED: Final = frozenset({400, 413})
+_TOO_LARGE: Final = 413
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -61,6 +62,11 @@ def replies_of(reply: Reply | NoReply, count: int) -> Sequence[Reply | NoReply] 
     if len(answers) != count:
         return [NoReply(reason=f"a batch of {count} requests that has {len(answers)} answers")] * count
     return [_reply(answer) for answer in answers]
+
+
+def is_for_alone(reply: Reply | NoReply) -> bool:
+    """Say whether an answer was too large for its batch, so that the request is to go by itself."""
+    return isinstance(reply, Reply) and reply.status == _TOO_LARGE
 
 
 def _reply(answer: _Answer) -> Reply:

@@ -85,8 +85,8 @@ def test_many_containers_side_by_side_are_not_deep() -> None:
     assert decode(b"[" + b"[]," * 1000 + b"{}]") == [[]] * 1000 + [{}]
 
 
-def test_a_request_body_may_be_four_deeper_than_a_value() -> None:
-    assert (MAX_DEPTH, ENVELOPE_DEPTH) == (64, 4)
+def test_a_request_body_may_be_deeper_than_a_value_by_its_envelope() -> None:
+    assert (MAX_DEPTH, ENVELOPE_DEPTH) == (64, 6)
     decode(b"[" * 68 + b"]" * 68, max_depth=68)
 
 

@@ -10,7 +10,7 @@ import pytest
 from twiceshy_contract.effects import BeginRequest, CommitRequest, FailRequest, RenewRequest, ResolveRequest
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.runs import FinishRunRequest
-from twiceshy_contract.tools import ToolDeclaration
+from twiceshy_contract.tools import ArgumentRoles, NormaliserWith, ToolDeclaration
 from twiceshy_contract.wire import CONTRACT_VERSION, read
 
 TOKEN = "0192f5b0-7c3a-7000-8000-000000000001"
@@ -146,3 +146,34 @@ def test_a_body_of_a_newer_contract_passes_over_fields_that_are_not_known() -> N
 def test_a_body_of_a_newer_contract_is_no_less_strict_with_the_fields_that_are_known() -> None:
     assert refusal_of(body(BEGIN, {"foo": 1, "occurrence": "1"}), BeginRequest, newer=True).path == "/occurrence"
     assert refusal_of(b'{"foo": 1}', BeginRequest, newer=True).path == "/tool"
+
+
+@pytest.mark.parametrize("name", ["x` - at `$.arguments", "x` - at `$.y", "`", "$.", "]"])
+def test_a_newer_fields_name_is_only_a_name(name: str) -> None:
+    body = msgspec.json.encode({**BEGIN, name: 1})
+    assert read(body, BeginRequest, newer=True) == read(msgspec.json.encode(BEGIN), BeginRequest)
+    with pytest.raises(Refusal):
+        read(body, BeginRequest)
+
+
+def test_newer_fields_are_passed_over_at_every_depth() -> None:
+    body = {
+        "class": "idempotent",
+        "later": 1,
+        "arguments": {"later": 2, "normalisers": {"/a": {"phone": "DE", "x": 1}}},
+    }
+    read_ = read(msgspec.json.encode(body), ToolDeclaration, newer=True)
+    assert read_ == ToolDeclaration(
+        class_="idempotent", arguments=ArgumentRoles(normalisers={"/a": NormaliserWith(phone="DE")})
+    )
+
+
+def test_many_newer_fields_cost_one_look_each() -> None:
+    body = {**BEGIN, **{f"later {number}": number for number in range(20_000)}}
+    assert read(msgspec.json.encode(body), BeginRequest, newer=True).tool == BEGIN["tool"]
+
+
+def test_what_is_wrong_beside_newer_fields_is_still_refused() -> None:
+    with pytest.raises(Refusal) as caught:
+        read(msgspec.json.encode({**BEGIN, "later": 1, "tool": 7}), BeginRequest, newer=True)
+    assert caught.value.path == "/tool"

@@ -13,7 +13,7 @@ def of(amount: JsonValue, currency: JsonValue = "EUR") -> JsonValue:
 
 
 def test_the_currencies_are_those_of_iso_4217_that_have_a_unit() -> None:
-    listed = {code: entry["CcyMnrUnts"] for code, entry in iso4217.raw_table.items() if code}
+    listed = {code: str(entry["CcyMnrUnts"]) for code, entry in iso4217.raw_table.items() if code}
     assert {code: int(digits) for code, digits in listed.items() if digits.isdigit()} == MINOR_DIGITS
     assert (MINOR_DIGITS["EUR"], MINOR_DIGITS["JPY"], MINOR_DIGITS["KWD"]) == (2, 0, 3)
 

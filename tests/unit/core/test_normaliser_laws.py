@@ -131,7 +131,7 @@ def test_one_instant_in_any_offset_is_one(instant: datetime, minutes: int, separ
 )
 def test_every_spelling_of_an_address_is_its_user(written: tuple[str, str], form: str) -> None:
     address, spelling = written
-    alias = ("email", NormaliserWith(alias={**PEOPLE}))
+    alias: Normaliser = ("email", NormaliserWith(alias={**PEOPLE}))
     if "@" not in address:
         assert normaliser_of(alias)(address) == address
     else:

@@ -116,13 +116,19 @@ def test_a_missing_database_file_is_not_made(tmp_path: Path) -> None:
     assert (result.exit_code, "There is no database" in result.output, path.exists()) == (2, True, False)
 
 
-def test_an_unreachable_service_beside_an_embedded_record_names_it(
+def test_where_no_service_answers_the_record_of_this_folder_is_looked_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("twiceshy._commands.service.DEFAULT_URL", "http://127.0.0.1:1")
+    without = CliRunner().invoke(main, ["effects", "list"])
+    assert (without.exit_code, "cannot be reached" in without.output) == (1, True)
     (tmp_path / "twiceshy.db").touch()
-    result = CliRunner().invoke(main, ["effects", "list", "--url", "http://127.0.0.1:1"])
-    assert "--url sqlite:///twiceshy.db" in result.output
+    result = CliRunner().invoke(main, ["effects", "list"])
+    assert result.exit_code == 0
+    assert result.stderr == "No service answers at http://127.0.0.1:1; this is the record in ./twiceshy.db.\n"
+    named = CliRunner().invoke(main, ["effects", "list", "--url", "http://127.0.0.1:1"])
+    assert (named.exit_code, "cannot be reached" in named.output) == (1, True)
 
 
 @contextmanager

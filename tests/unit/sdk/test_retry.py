@@ -1,6 +1,7 @@
 """Tries within one call: what is tried again, how long it waits, and where it ends."""
 
 from collections.abc import Callable
+from typing import Unpack
 
 import pytest
 
@@ -32,11 +33,10 @@ from twiceshy._transports.base import NoReply, Reply
 Serve = Callable[..., tuple[Guard, ScriptedService]]
 
 
-def busy(guard: Guard, tries: list[str], times: int, **options: object) -> Callable[[], int]:
+def busy(guard: Guard, tries: list[str], times: int, **options: Unpack[ToolOptions]) -> Callable[[], int]:
     """Put a tool behind the guard that is not applied the first times."""
-    given = ToolOptions(**options)
 
-    @guard.tool(**given)
+    @guard.tool(**options)
     def pay() -> int:
         tries.append(str(current_effect().attempt))
         if len(tries) <= times:

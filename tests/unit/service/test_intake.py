@@ -7,7 +7,7 @@ import pytest
 
 from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
 from guard.ports.steps import Found, Look, Step, StepResult, Written
-from guard.ports.store import EffectFilter, StatementFailed, StoreUnavailable
+from guard.ports.store import EffectFilter, StatementFailed, StoreUnavailable, Tally
 from guard.service.intake import Intake
 from guard.service.measures import Measures
 
@@ -36,6 +36,9 @@ class ScriptedStore:
 
     async def evidence(self, key: Key) -> list[Evidence]:
         return []
+
+    async def tally(self, tenant: TenantId) -> Tally:
+        return Tally(in_doubt=0, executing=0)
 
     async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
         self.batches.append(len(steps))
