@@ -9,9 +9,9 @@ from typing import Any, Final, Never, ParamSpec, Protocol, Self, TypeVar, Unpack
 import msgspec
 
 from twiceshy._environment import Environment
-from twiceshy._options import Limits, ToolOptions, specify
+from twiceshy._options import Limits, ToolOptions, require_seconds, specify
 from twiceshy._run import Run
-from twiceshy._settings import settle
+from twiceshy._settings import is_database, settle
 from twiceshy._spool import spool_folder
 from twiceshy._tool import Tool, kind_of
 from twiceshy._transports.base import Transport
@@ -57,7 +57,11 @@ class Guard:
         """
         for name in misspelt:
             raise TypeError(f"Guard takes no argument {name!r}{did_you_mean(name, _ARGUMENTS)}")
+        _require_texts(url=url, token=token)
+        require_seconds("Guard", unavailable_seconds=unavailable_seconds, deliver_seconds=deliver_seconds)
         settings = settle(url, token)
+        if token is not None and is_database(settings.url):
+            raise SetupError("Guard: a token is for a service; a guard over a database in this process takes none.")
         limits = Limits(unavailable_seconds=unavailable_seconds, deliver_seconds=deliver_seconds)
         self.url = settings.shown
         self._environment = Environment(
@@ -120,3 +124,9 @@ class Guard:
         taken = self._homes.setdefault(name, home)
         if taken != home:
             raise SetupError(f"Two tools are called {name}: {taken} and {home}. Give one of them name='...'.")
+
+
+def _require_texts(**said: object) -> None:
+    for argument, value in said.items():
+        if value is not None and not isinstance(value, str):
+            raise SetupError(f"Guard: {argument} is {value!r}; it is a text, such as url='sqlite:///twiceshy.db'.")

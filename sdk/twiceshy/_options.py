@@ -1,13 +1,14 @@
 """What may be said of a tool and of a guard, checked where it is said."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypedDict
+from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 import msgspec
 
 from twiceshy._arguments import Signature
 from twiceshy._marks import marks_sending
 from twiceshy._normalisers import NormaliserOption, checked_normalisers
+from twiceshy._pointers import require_arguments, require_lists
 from twiceshy.exceptions import SetupError
 from twiceshy_contract.names import EffectClass, KeyRule, ToolName
 from twiceshy_contract.tools import ArgumentRoles, KeyDeclaration, ToolDeclaration
@@ -106,19 +107,47 @@ def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
     except TypeError as error:
         raise SetupError(f"guard.tool: {_unknown(options)} The options are {', '.join(_NAMES)}.") from error
     given = rules.name or getattr(function, "__name__", "")
+    if not given:
+        raise SetupError(f"{function!r} has no name of its own; give the tool one: name='...'.")
     name = _checked(given, ToolName, f"the tool's name {given!r}")
-    if rules.on_doubt not in ("suspend", "tell"):
-        raise SetupError(f"{name}: on_doubt is {rules.on_doubt!r}; say 'suspend' or 'tell'.")
-    for option, seconds in (("wait_seconds", rules.wait_seconds), ("deadline_seconds", rules.deadline_seconds)):
-        if not 0 <= seconds < float("inf"):
-            raise SetupError(f"{name}: {option} is {seconds!r}; say a number of seconds, 0 or more.")
+    _check_choices(name, rules)
+    require_seconds(name, wait_seconds=rules.wait_seconds, deadline_seconds=rules.deadline_seconds)
+    require_lists(name, {"identity": rules.identity, "content": rules.content, "ignored": rules.ignored})
+    signature = Signature(name, function)
+    require_arguments(name, [*rules.identity, *rules.content, *rules.ignored], signature.parameters)
+    declaration = _declaration(name, rules)
+    require_arguments(name, rules.normalisers, signature.parameters)
     return ToolSpec(
         name=name,
         rules=rules,
-        declaration=_declaration(name, rules),
-        signature=Signature(name, function),
+        declaration=declaration,
+        signature=signature,
         marks_sending=marks_sending(function),
     )
+
+
+def require_seconds(whose: str, **said: object) -> None:
+    """Check durations. Raises SetupError that names the option."""
+    for option, seconds in said.items():
+        is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if not is_number or not 0 <= float(str(seconds)) < float("inf"):
+            raise SetupError(f"{whose}: {option} is {seconds!r}; say a number of seconds, 0 or more.")
+
+
+def _check_choices(name: str, rules: ToolRules) -> None:
+    """Check the options that are one of a few words, or a switch. Raises SetupError with the nearest word."""
+    for option, said, known in (
+        ("effect", rules.effect, get_args(EffectClass)),
+        ("key", rules.key, get_args(KeyRule)),
+        ("on_doubt", rules.on_doubt, get_args(OnDoubt)),
+    ):
+        if said not in known:
+            choice = ", ".join(map(repr, known))
+            raise SetupError(f"{name}: {option} is {said!r}{did_you_mean(str(said), known)} The choice is {choice}.")
+    if not isinstance(rules.one_request, bool):
+        raise SetupError(f"{name}: one_request is {rules.one_request!r}; say True or False.")
+    if rules.classify is not None and not callable(rules.classify):
+        raise SetupError(f"{name}: classify is {rules.classify!r}; give a function that reads an exception.")
 
 
 def _unknown(options: ToolOptions) -> str:
@@ -127,9 +156,6 @@ def _unknown(options: ToolOptions) -> str:
 
 
 def _declaration(name: str, rules: ToolRules) -> ToolDeclaration:
-    pointers: list[object] = [rules.identity, rules.content, rules.ignored]
-    if any(isinstance(paths, str) for paths in pointers):
-        raise SetupError(f"{name}: identity, content and ignored are lists of JSON Pointers, such as ['/title'].")
     declaration = ToolDeclaration(
         class_=rules.effect,
         key=KeyDeclaration(rule=rules.key),

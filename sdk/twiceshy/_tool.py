@@ -1,5 +1,6 @@
 """A guarded tool: it is called as the function it wraps, and runs once for what is the same call."""
 
+import asyncio
 import functools
 import inspect
 import types
@@ -33,6 +34,7 @@ class Tool(Generic[P, R]):
     """
 
     __name__: str
+    __qualname__: str
     __wrapped__: Callable[..., Any]
 
     def __init__(
@@ -88,6 +90,10 @@ class Tool(Generic[P, R]):
         keys = CallKeys(business_key=business_key, step=step, occurrence=occurrence, reopen=reopen)
         return self._again(self._function, self._spec, keys)
 
+    def __reduce__(self) -> str:
+        """Travel to another process as the name under which it is defined; be itself in a copy."""
+        return self.__qualname__
+
     def __repr__(self) -> str:
         return f"<guarded {self._spec.rules.effect} tool {self.name}>"
 
@@ -127,6 +133,8 @@ class AsyncTool(Tool[P, Coroutine[Any, Any, T]]):
         mark = getattr(inspect, "markcoroutinefunction", None)
         if mark is not None:
             mark(self)
+        else:  # Python 3.11 knows a coroutine function that is an object by this attribute alone
+            self._is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function once, or return what it returned before."""

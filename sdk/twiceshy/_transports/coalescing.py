@@ -10,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from twiceshy._transports.base import NoReply, Reply, Request, Transport
@@ -18,7 +18,6 @@ from twiceshy._transports.batch import LARGEST, MOST, batched, is_for_alone, rep
 from twiceshy_contract.wire import PROBLEM_JSON
 
 _STALLED_SECONDS: Final = 0.25
-_UNSENT: Final = NoReply(reason="its time was up before it was sent")
 _TOO_LARGE: Final = Reply(status=413, content_type=PROBLEM_JSON, body=b"{}")
 _LOST: Final = NoReply(reason="the call that was to send it was interrupted")
 
@@ -182,23 +181,31 @@ def _filled(queue: deque[_Waiting], size: int) -> list[_Waiting]:
     return taken
 
 
+class _Queued(NamedTuple):
+    """A request of a coroutine that waits, and since when by the loop's clock."""
+
+    request: Request
+    reply: "asyncio.Future[Reply | NoReply]"
+    since: float
+
+
 class _LoopQueue:
     """The queue of one event loop's callers. A task sends batches for as long as somebody waits."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self._queue: deque[tuple[Request, asyncio.Future[Reply | NoReply]]] = deque()
+        self._queue: deque[_Queued] = deque()
         self._in_flight = 0
+        self._is_watched = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def send(self, request: Request) -> Reply | NoReply:
         if self._in_flight:
             loop = asyncio.get_running_loop()
-            future: asyncio.Future[Reply | NoReply] = loop.create_future()
-            if not self._queue:
-                loop.call_later(_STALLED_SECONDS, self._go_without, future)
-            self._queue.append((request, future))
-            return await future
+            queued = _Queued(request, loop.create_future(), loop.time())
+            self._queue.append(queued)
+            self._watch(loop, _STALLED_SECONDS)
+            return await queued.reply
         self._in_flight += 1
         try:
             return await self._inner.send_async(request)
@@ -213,37 +220,50 @@ class _LoopQueue:
         else:
             self._in_flight -= 1
 
-    def _go_without(self, first: "asyncio.Future[Reply | NoReply]") -> None:
-        """Send what waits although something is in flight, where that hangs: its first has waited long enough."""
-        if not first.done() and self._queue and self._queue[0][1] is first:
+    def _watch(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        """Look after the queue in a while, for as long as somebody waits in it."""
+        if not self._is_watched:
+            self._is_watched = True
+            loop.call_later(seconds, self._look_after, loop)
+
+    def _look_after(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send what waits although something is in flight, where that hangs: the first has waited long enough."""
+        self._is_watched = False
+        while self._queue and self._queue[0].reply.done():
+            self._queue.popleft()
+        if not self._queue:
+            return
+        left = self._queue[0].since + _STALLED_SECONDS - loop.time()
+        if left <= 0:
             self._in_flight += 1
             self._pass_on()
+        self._watch(loop, left if left > 0 else _STALLED_SECONDS)
 
     async def _drain(self) -> None:
         """Send batches until nobody waits."""
         while batch := self._take():
             replies: Sequence[Reply | NoReply] = [_LOST] * len(batch)
             try:
-                replies = await self._replies([request for request, _ in batch])
+                replies = await self._replies([one.request for one in batch])
             finally:
-                for (_, future), reply in zip(batch, replies, strict=True):
-                    if not future.done():
-                        future.set_result(reply)
-            await asyncio.sleep(0)
+                for one, reply in zip(batch, replies, strict=True):
+                    if not one.reply.done():
+                        one.reply.set_result(reply)
+            await asyncio.sleep(0)  # who was just answered may ask the next, and goes with the others
         self._in_flight -= 1
 
-    def _take(self) -> list[tuple[Request, "asyncio.Future[Reply | NoReply]"]]:
+    def _take(self) -> "list[_Queued]":
         """Take who still waits, in order of arrival, as much as a batch holds."""
-        batch: list[tuple[Request, asyncio.Future[Reply | NoReply]]] = []
+        batch: list[_Queued] = []
         size = 0
         while self._queue and len(batch) < MOST:
-            request, future = self._queue[0]
-            if batch and size + size_of(request) > LARGEST:
+            first = self._queue[0]
+            if batch and size + size_of(first.request) > LARGEST:
                 break
             self._queue.popleft()
-            if not future.done():
-                size += size_of(request)
-                batch.append((request, future))
+            if not first.reply.done():
+                size += size_of(first.request)
+                batch.append(first)
         return batch
 
     async def _replies(self, requests: Sequence[Request]) -> Sequence[Reply | NoReply]:

@@ -51,7 +51,7 @@ def test_a_granted_call_runs_once_and_is_committed(serve: Serve) -> None:
 
 def test_a_tool_is_declared_once_a_guard_before_its_first_begin(serve: Serve) -> None:
     guard, service = serve(executes(), committed(), executes(), committed())
-    pay = payer(guard, [], content=["/note"], lease_seconds=12, key="once")
+    pay = payer(guard, [], content=["/amount"], lease_seconds=12, key="once")
     with guard.run("booking-42"):
         pay(1)
         pay(2)
@@ -80,14 +80,14 @@ def test_a_stricter_class_in_the_registry_counts_and_is_said_once(
 
 def test_a_replay_returns_the_recorded_result_without_running(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "twiceshy")
-    guard, _ = serve(replays(14, drift={"content": ["/note"]}))
+    guard, _ = serve(replays(14, drift={"content": ["/amount"]}))
     calls: list[int] = []
     pay = payer(guard, calls)
     with guard.run("booking-42"):
         assert pay(7) == 14
     assert calls == []
     assert "answered from the record" in caplog.text
-    assert "/note" in caplog.text
+    assert "/amount" in caplog.text
 
 
 def test_a_replayed_rejection_is_raised_with_its_type_message_and_data(serve: Serve) -> None:

@@ -223,6 +223,43 @@ async def test_a_request_that_hangs_holds_no_other_up() -> None:
     assert number_of(await transport.send_async(request(3))) == 3
 
 
+async def test_a_request_that_hangs_holds_no_other_up_where_the_first_that_waited_gave_up() -> None:
+    service = Echo()
+    transport = CoalescingTransport(service)
+    hangs = asyncio.create_task(transport.send_async(request(0)))
+    waiting = [asyncio.create_task(transport.send_async(request(n))) for n in (1, 2, 3)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    waiting[0].cancel()
+    async with asyncio.timeout(PATIENCE / 2):
+        assert [number_of(reply) for reply in await asyncio.gather(*waiting[1:])] == [2, 3]
+    service.go_on.set()
+    assert number_of(await hangs) == 0
+
+
+async def test_a_batch_that_hangs_holds_no_later_one_up() -> None:
+    held, is_second_sent = asyncio.Event(), asyncio.Event()
+
+    class Hanging(Echo):
+        async def send_async(self, request: Request) -> Reply | NoReply:
+            self.sent.append(request)
+            if len(self.sent) == 2:
+                is_second_sent.set()
+            if len(self.sent) <= 2:
+                await held.wait()
+            return echoed(request)
+
+    service = Hanging()
+    transport = CoalescingTransport(service)
+    first = [asyncio.create_task(transport.send_async(request(n))) for n in range(3)]
+    await asyncio.wait_for(is_second_sent.wait(), PATIENCE)
+    async with asyncio.timeout(PATIENCE / 2):
+        later = await asyncio.gather(*map(transport.send_async, map(request, (7, 8))))
+    assert [number_of(reply) for reply in later] == [7, 8]
+    held.set()
+    assert [number_of(reply) for reply in await asyncio.gather(*first)] == [0, 1, 2]
+
+
 def test_threads_that_wait_share_a_batch_and_take_turns_in_sending() -> None:
     service = Echo()
     transport = CoalescingTransport(service)
