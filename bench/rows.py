@@ -105,7 +105,7 @@ def is_met(value: float, target: float | None, better: Better) -> bool | None:
 
 def spread(repeats: Sequence[float]) -> float:
     """Return how far apart the repeats are, as a part of their median."""
-    return (max(repeats) - min(repeats)) / median(repeats)
+    return (max(repeats) - min(repeats)) / median(repeats) if median(repeats) else 0.0
 
 
 def percentiles(milliseconds: Sequence[float]) -> Percentiles:

@@ -78,6 +78,7 @@ class _Outlet:
 
     def __init__(self, under: logging.Logger) -> None:
         self._under = under
+        self._root = logging.getLogger(_ROOT)
 
     def wants(self, method: str) -> bool:
         return self._under.isEnabledFor(_LEVELS[method.upper()])
@@ -92,7 +93,7 @@ class _Outlet:
         self._write(logging.ERROR, line)
 
     def _write(self, level: int, line: str) -> None:
-        root = logging.getLogger(_ROOT)
+        root = self._root
         if not root.propagate and len(root.handlers) == 1 and isinstance(root.handlers[0], _Lines):
             root.handlers[0].write(line)
             return

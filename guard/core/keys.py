@@ -48,4 +48,4 @@ def downstream_key(key: Key, epoch: int) -> str:
 
 
 def _digest(*fields: bytes) -> bytes:
-    return hashlib.sha256(b"".join([part for field in fields for part in (_LENGTHS(len(field)), field)])).digest()
+    return hashlib.sha256(b"".join([_LENGTHS(len(field)) + field for field in fields])).digest()

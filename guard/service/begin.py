@@ -63,11 +63,12 @@ class Begin:
         """Answer from what this process has seen; None where only the database can say."""
         event = None
         for rank in itertools.count(1):
-            effect = self._records.get(call.key(rank))
-            if effect is None:
+            record = self._records.get(call.key(rank))
+            if record is None:
                 return None
+            effect = record.effect
             if call.is_to_the_letter(effect):
-                return Replayed(effect=effect, drift=())
+                return Replayed(effect=effect, drift=(), record=record)
             event = event or Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
             ruling = rule(call, effect, event, effect.life.ended_at or Instant(0))
             if ruling is not None:

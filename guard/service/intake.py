@@ -101,11 +101,12 @@ class _Lane:
             for job in batch:
                 job.fail(error)
             return []
+        unfinished = [job for job, result in zip(batch, results, strict=True) if job.advance(result)]
         written = [result for result in results if isinstance(result, Written)]
-        for result in written:
+        for result in written:  # who wrote is answered before who waits for it
             self._written(result)
         self._measures.written(result.effect.life.state for result in written)
-        return [job for job, result in zip(batch, results, strict=True) if job.advance(result)]
+        return unfinished
 
     async def _apply_again_if_lost(self, steps: list[Step]) -> list[StepResult]:
         """Send the same batch once more when its reply was lost: every step is safe to repeat."""

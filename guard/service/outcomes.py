@@ -3,6 +3,7 @@
 import msgspec
 
 from guard.core.effects import AttemptToken, Duration, Effect, Instant
+from guard.service.records import Record
 from twiceshy_contract.problems import ProblemCode
 
 
@@ -17,10 +18,14 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """It happened before. `drift` names content that differs from the record."""
+    """It happened before. `drift` names content that differs from the record.
+
+    `record` is where the answer may be kept, for the next call that is the same to the letter.
+    """
 
     effect: Effect
     drift: tuple[str, ...]
+    record: Record | None = None
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):

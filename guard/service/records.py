@@ -13,8 +13,18 @@ MAX_BYTES: Final = 64 * 2**20
 LARGEST: Final = 256 * 2**10
 """What one of them may take."""
 _FIXED_BYTES: Final = 2_000
-"""About what an effect takes without its arguments and its outcome."""
+"""About what an effect takes without its arguments and its outcome, which its answer holds once more."""
 _FINAL: Final = ("succeeded", "failed")
+
+
+class Record:
+    """A final effect, and the answer to a begin that is it to the letter, once somebody has written that."""
+
+    __slots__ = ("answer", "effect")
+
+    def __init__(self, effect: Effect) -> None:
+        self.effect: Final = effect
+        self.answer: bytes | None = None
 
 
 class Records:
@@ -23,26 +33,26 @@ class Records:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._effects: OrderedDict[Key, Effect] = OrderedDict()
+        self._records: OrderedDict[Key, Record] = OrderedDict()
 
-    def get(self, key: Key) -> Effect | None:
-        """Return the final effect of a key, where it is kept."""
-        effect = self._effects.get(key)
-        if effect is not None:
-            self._effects.move_to_end(key)
-        return effect
+    def get(self, key: Key) -> Record | None:
+        """Return the record of a key's final effect, where it is kept."""
+        record = self._records.get(key)
+        if record is not None:
+            self._records.move_to_end(key)
+        return record
 
     def keep(self, effect: Effect) -> None:
         """Keep an effect, if it is final and not too large."""
         key, size = effect.intent.key, _size(effect)
-        if effect.life.state not in _FINAL or size > LARGEST or key in self._effects:
+        if effect.life.state not in _FINAL or size > LARGEST or key in self._records:
             return
-        self._effects[key] = effect
+        self._records[key] = Record(effect)
         self._bytes += size
         while self._bytes > self._max_bytes:
-            _, least = self._effects.popitem(last=False)
-            self._bytes -= _size(least)
+            _, least = self._records.popitem(last=False)
+            self._bytes -= _size(least.effect)
 
 
 def _size(effect: Effect) -> int:
-    return _FIXED_BYTES + len(effect.intent.arguments) + len(effect.outcome or b"")
+    return _FIXED_BYTES + len(effect.intent.arguments) + 2 * len(effect.outcome or b"")

@@ -10,6 +10,7 @@ from litestar import Litestar
 from litestar.enums import ScopeType
 from litestar.types import HTTPScope, Message, Receive, Scope, Send
 
+from guard.service.use_cases import UseCases
 from guard.web import problems
 from guard.web.answer import REQUEST_ID, Answer
 from guard.web.authorization import BearerTokens
@@ -28,12 +29,20 @@ class Front:
         self.rest: Final = rest
         self._verbs = verbs
         self._tokens = tokens
+        self._use_cases: UseCases | None = None
+
+    def use_cases(self) -> UseCases:
+        """Return the service that the application was started with."""
+        if self._use_cases is None:
+            self._use_cases = self.rest.state["use_cases"]
+        return self._use_cases
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the application's life."""
         if scope["type"] == ScopeType.HTTP:
             await self._request(scope, receive, send)
         else:
+            self._use_cases = None  # a life that begins brings a service of its own
             await self.rest(scope, receive, send)
 
     async def _request(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
@@ -63,7 +72,7 @@ class Front:
             body = await body_of(scope, receive)
             if body is None:
                 return None
-            exchange = Exchange(self.rest.state["use_cases"], scope["headers"], body, line.facts)
+            exchange = Exchange(self.use_cases(), scope["headers"], body, line.facts)
             message = exchange.message(asked.verb.body)
             if isinstance(message, BeginRequest):
                 line.facts["tool"], line.facts["run"] = message.tool, message.run
