@@ -25,7 +25,7 @@ def guarded(environment: Environment, call: ToolCall) -> Flow[Returned | Raised]
     called_at = environment.clock()
     spooler = environment.spooler
     if spooler is not None and spooler.has_work:  # what waits there may be the outcome that this call asks for
-        yield from blocking(spooler.visit)
+        yield from blocking(spooler.visit(environment.limits.unavailable_seconds))
     effect_class = yield from declare(environment, call)
     attempt = partial(_attempt, environment, effect_class)
     tried = yield from attempt(call, environment.clock() + call.spec.rules.wait_seconds)

@@ -7,7 +7,6 @@ than the one it is for.
 import logging
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ import msgspec
 
 from twiceshy._spool_file import SpoolFile, files_in
 from twiceshy._spool_record import Undelivered
+from twiceshy.exceptions import SetupError
 
 SPOOL_VARIABLE: Final = "TWICESHY_SPOOL"
 DEFAULT_SPOOL: Final = "./twiceshy.spool"
@@ -25,9 +25,18 @@ _log = logging.getLogger("twiceshy")
 
 
 def spool_folder(given: str | os.PathLike[str] | msgspec.UnsetType | None = msgspec.UNSET) -> Path | None:
-    """Return the folder that was given, else the one of the environment, else the default; None switches it off."""
+    """Return the folder that was given, else the one of the environment, else the default; None switches it off.
+
+    Raises SetupError where what was given names no folder.
+    """
     chosen = os.environ.get(SPOOL_VARIABLE) or DEFAULT_SPOOL if isinstance(given, msgspec.UnsetType) else given
+    if chosen is not None and not _names_folder(chosen):
+        raise SetupError(f"spool={chosen!r} names no folder. Give a folder, or None to keep nothing.")
     return None if chosen is None or chosen == OFF else Path(chosen).absolute()
+
+
+def _names_folder(given: object) -> bool:
+    return isinstance(given, (str, os.PathLike)) and bool(os.fspath(given))
 
 
 class Spool:
@@ -37,6 +46,7 @@ class Spool:
         self.folder: Final = folder
         self.url: Final = url
         self._passed_over: set[Path] = set()
+        self._foreign: set[Path] = set()
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -87,6 +97,16 @@ class Spool:
                     file.settle(attempt)
                     self._tidy(file)
 
+    def refuse(self, attempt: UUID, reason: str) -> Path | None:
+        """Let an outcome wait no more that was refused for good; return where it is kept. Raises OSError."""
+        path: Path | None = None
+        with self._lock:
+            for file in self._files():
+                if attempt in file.waiting:
+                    path = file.refuse(attempt, reason)
+        self.settle(attempt)
+        return path
+
     def note(self, attempt: UUID, reason: str) -> None:
         """Count a try that was in vain."""
         with self._lock:
@@ -95,10 +115,23 @@ class Spool:
                     file.note(attempt, reason)
 
     def queues(self) -> list[list[Undelivered]]:
-        """Return what is to be sent: one queue a file, each in the order of writing."""
+        """Return what is to be sent: one queue an effect, each in the order of writing.
+
+        An effect that a caller is still reporting on is left out.
+        """
+        queues: dict[str, list[Undelivered]] = {}
         with self._lock:
-            queues = [list(self._queue(file)) for file in self._files()]
-        return [queue for queue in queues if queue]
+            waiting = {attempt: one.outcome for file in self._files() for attempt, one in file.waiting.items()}
+            held = {outcome.key for attempt, outcome in waiting.items() if attempt in self._held}
+        for outcome in waiting.values():
+            if outcome.key not in held and self._is_for_us(outcome):
+                queues.setdefault(outcome.key, []).append(outcome)
+        return list(queues.values())
+
+    @property
+    def has_passed_over(self) -> bool:
+        """Whether something in the folder could not be read or taken over."""
+        return bool(self._passed_over)
 
     def has_strangers(self) -> bool:
         """Tell whether there are files that may be of dead processes."""
@@ -138,10 +171,17 @@ class Spool:
         file = SpoolFile.adopt(path)
         if file is None:
             return
+        if file.unread is not None:
+            self._pass_over(path, file.unread)
+        if not file.is_ours:
+            self._foreign.add(path)
+            file.let_go()
+            return
         if file.waiting and not any(self._is_for_us(waiting.outcome) for waiting in file.waiting.values()):
             file.let_go()
             return
-        _log.info("%s is of a dead process; its %d outcomes are sent now.", path, len(file.waiting))
+        if file.waiting:
+            _log.info("%s is of a dead process; its %d outcomes are sent now.", path, len(file.waiting))
         self._adopted.append(file)
         self._tidy(file)
 
@@ -158,18 +198,11 @@ class Spool:
         else:
             file.remove()
 
-    def _queue(self, file: SpoolFile) -> Iterator[Undelivered]:
-        """Return a file's outcomes for us, without those of effects that a caller is still reporting on."""
-        held = {waiting.outcome.key for attempt, waiting in file.waiting.items() if attempt in self._held}
-        for waiting in file.waiting.values():
-            if waiting.outcome.key not in held and self._is_for_us(waiting.outcome):
-                yield waiting.outcome
-
     def _files(self) -> list[SpoolFile]:
         return [*self._adopted, *([] if self._own is None else [self._own])]
 
     def _strangers(self) -> list[Path]:
-        ours = {file.path for file in self._files()}
+        ours = self._foreign | {file.path for file in self._files()}
         try:
             return [path for path in files_in(self.folder) if path not in ours]
         except OSError as error:
@@ -183,4 +216,4 @@ class Spool:
         """Say once that a file or folder is passed over."""
         if path not in self._passed_over:
             self._passed_over.add(path)
-            _log.warning("Undelivered outcomes may wait in %s, and are not sent: %s.", path, why)
+            _log.warning("Undelivered outcomes may wait in %s, and are not all sent: %s.", path, why)

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import msgspec
 
-from twiceshy._spool_file import files_in, maker_of
+from twiceshy._spool_file import files_in, maker_of, refused_in
 from twiceshy._spool_lock import Owner, owner
-from twiceshy._spool_record import Kind, Waiting, read
+from twiceshy._spool_record import Kind, Refusal, Waiting, read
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +28,30 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     url: str
     report: msgspec.Raw
+
+
+class RefusedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An outcome that the service refused for good: it is kept for people, and never sent."""
+
+    file: str
+    key: str
+    tool: str
+    run: str | None
+    attempt: UUID
+    fence: int
+    kind: Kind
+    since: datetime
+    refused: datetime
+    reason: str
+    url: str
+    report: msgspec.Raw
+
+
+def look_at_refused(folder: Path) -> list[RefusedEntry]:
+    """Return all that was refused for good, the oldest file first. Raises OSError."""
+    return [
+        _refused(path, refusal) for path in refused_in(folder) for refusal in read(path.read_bytes()).refused.values()
+    ]
 
 
 def look(folder: Path) -> list[Entry]:
@@ -57,6 +81,24 @@ def _entry(path: Path, lives: Owner, waiting: Waiting) -> Entry:
         since=outcome.since,
         tries=waiting.tries,
         reason=waiting.reason or None,
+        url=outcome.url,
+        report=outcome.body,
+    )
+
+
+def _refused(path: Path, refusal: Refusal) -> RefusedEntry:
+    outcome = refusal.outcome
+    return RefusedEntry(
+        file=str(path),
+        key=outcome.key,
+        tool=outcome.tool,
+        run=outcome.run,
+        attempt=outcome.attempt,
+        fence=outcome.fence,
+        kind=outcome.kind,
+        since=outcome.since,
+        refused=refusal.at,
+        reason=refusal.reason,
         url=outcome.url,
         report=outcome.body,
     )

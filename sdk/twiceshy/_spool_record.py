@@ -1,11 +1,14 @@
 """What a spool file holds: one line a record, each with the checksum that proves it whole.
 
 A line is the CRC-32 of its JSON in eight hex digits, a blank, the JSON, a line feed. An outcome waits from its `kept`
-line to its `done` line. A line that was torn by a crash is not a record; nothing else is ever passed over in silence.
+line to its `done` line. Only what follows the last line feed was torn by a crash; nothing else is ever passed over in
+silence. A `head` line says who writes the lines after it: a version that writes kinds of lines which an earlier one
+does not know puts one before them.
 """
 
 import zlib
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
@@ -42,6 +45,12 @@ class Undelivered(msgspec.Struct, frozen=True, kw_only=True):
         return EffectRef(tool=self.tool, key=self.key, run=self.run, attempt=self.attempt, fence=self.fence)
 
 
+class Head(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="head"):
+    """This version of Twiceshy writes the lines that follow."""
+
+    version: str
+
+
 class Kept(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="kept"):
     """An outcome waits."""
 
@@ -63,7 +72,15 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="don
     at: datetime
 
 
-Line: TypeAlias = Kept | Tried | Done
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="refused"):
+    """The service refused it for good. It stands in a file of its own, and is never sent."""
+
+    outcome: Undelivered
+    at: datetime
+    reason: str
+
+
+Line: TypeAlias = Head | Kept | Tried | Done | Refusal
 
 
 class Waiting(msgspec.Struct, kw_only=True):
@@ -75,11 +92,18 @@ class Waiting(msgspec.Struct, kw_only=True):
 
 
 class Contents(msgspec.Struct, kw_only=True):
-    """What a spool file says: what waits, in the order of writing, how far it is whole, and how much is not."""
+    """What a spool file says, in the order of writing, up to its last line feed, and how many lines say nothing to us.
 
-    waiting: dict[UUID, Waiting]
-    length: int
-    damaged: int
+    `unknown` counts lines that are proven and that this version cannot read, `damaged` those that prove nothing.
+    """
+
+    waiting: dict[UUID, Waiting] = {}
+    refused: dict[UUID, Refusal] = {}
+    version: str | None = None
+    length: int = 0
+    damaged: int = 0
+    unknown: int = 0
+    is_proven: bool = False
 
 
 _LINE: Final[msgspec.json.Decoder[Line]] = msgspec.json.Decoder(Line)
@@ -90,6 +114,14 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def head() -> Head:
+    """Name this version."""
+    try:
+        return Head(version=metadata.version("twiceshy"))
+    except metadata.PackageNotFoundError:
+        return Head(version="unknown")
+
+
 def write(line: Line) -> bytes:
     """Write one line."""
     text = msgspec.json.encode(line)
@@ -97,19 +129,25 @@ def write(line: Line) -> bytes:
 
 
 def read(content: bytes) -> Contents:
-    """Read a file. What is after its last whole line was torn; whole lines that prove nothing are counted."""
-    contents = Contents(waiting={}, length=0, damaged=0)
-    unproven = at = 0
-    for text in content.splitlines(keepends=True):
-        at += len(text)
-        line = _proven(text)
-        if line is None:
-            unproven += 1
+    """Read a file. What is after its last line feed was torn; whole lines that say nothing to us are counted."""
+    *lines, torn = content.split(b"\n")
+    contents = Contents(length=len(content) - len(torn))
+    for text in lines:
+        body = _proven(text)
+        if body is None:
+            contents.damaged += 1
             continue
-        contents.damaged += unproven
-        contents.length, unproven = at, 0
-        apply(line, contents.waiting)
-    contents.damaged += max(0, unproven - 1)
+        contents.is_proven = True
+        line = _known(body)
+        match line:
+            case None:
+                contents.unknown += 1
+            case Head(version=version):
+                contents.version = version
+            case Refusal(outcome=outcome):
+                contents.refused[outcome.attempt] = line
+            case _:
+                apply(line, contents.waiting)
     return contents
 
 
@@ -123,14 +161,16 @@ def apply(line: Line, waiting: dict[UUID, Waiting]) -> None:
             waiting[attempt].reason = reason
         case Done(attempt=attempt):
             waiting.pop(attempt, None)
-        case Tried():
+        case Tried() | Head() | Refusal():
             pass
 
 
-def _proven(text: bytes) -> Line | None:
-    checksum, _, body = text.rstrip(b"\n").partition(b" ")
-    if not text.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body):
-        return None
+def _proven(text: bytes) -> bytes | None:
+    checksum, _, body = text.partition(b" ")
+    return body if checksum == b"%08x" % zlib.crc32(body) else None
+
+
+def _known(body: bytes) -> Line | None:
     try:
         return _LINE.decode(body)
     except (msgspec.DecodeError, RecursionError):

@@ -1,5 +1,6 @@
 """One try to deliver an undelivered outcome, and what its answer means for it."""
 
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
@@ -9,7 +10,7 @@ from twiceshy._lesser import lesser
 from twiceshy._replies import Unanswered, is_about_the_body, is_passing, read
 from twiceshy._said import clean, ended
 from twiceshy._spool_record import Undelivered
-from twiceshy._transports.base import Request, Transport
+from twiceshy._transports.base import NoReply, Request, Transport
 from twiceshy_contract.problems import Problem
 
 _EFFECT: Final = msgspec.json.Decoder(Effect)
@@ -28,10 +29,14 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Stuck(msgspec.Struct, frozen=True):
-    """It was not taken and may be later, not before `retry_after` seconds where the service said so."""
+    """It was not taken and may be later, not before `retry_after` seconds where the service said so.
+
+    `is_for_all` says that no other would be taken now: nobody answers, or the sender is not let in.
+    """
 
     reason: str
     retry_after: float = 0.0
+    is_for_all: bool = False
 
 
 Sent: TypeAlias = Taken | Refused | Stuck
@@ -47,23 +52,25 @@ def send(transport: Transport, outcome: Undelivered, timeout_seconds: float) -> 
     return answer
 
 
-def refusal(outcome: Undelivered, problem: Problem) -> str:
-    """Say what was refused, why, and what is lost with it: the report, cut where it is longer than a log takes."""
+def refusal(outcome: Undelivered, problem: Problem, path: Path | None) -> str:
+    """Say what was refused, why, and where it is kept; the report is cut where it is longer than a log takes."""
+    where = "" if path is None else f"It is kept in {path}; "
     return (
         f"The service refused the outcome of {outcome.tool} for good ({problem.code}): {ended(problem.detail)} It was "
         f"{outcome.kind}, of {outcome.since:%Y-%m-%d %H:%M:%S} UTC. Look with `twiceshy effects show {outcome.key}`; "
-        f"the report was {clean(bytes(outcome.body).decode(errors='replace'))}"
+        f"{where}the report was {clean(bytes(outcome.body).decode(errors='replace'))}"
     )
 
 
 def _sent(transport: Transport, outcome: Undelivered, body: bytes, timeout_seconds: float) -> Sent:
     request = Request(method="POST", path=outcome.path, body=body, timeout_seconds=timeout_seconds)
-    answer = read(transport.send(request), _EFFECT)
+    reply = transport.send(request)
+    answer = read(reply, _EFFECT)
     match answer:
         case Unanswered(reason):
-            return Stuck(reason)
+            return Stuck(reason, is_for_all=isinstance(reply, NoReply))
         case Problem() if is_passing(answer):
-            return Stuck(f"{answer.code}: {answer.detail}", answer.retry_after_seconds or 0.0)
+            return Stuck(f"{answer.code}: {answer.detail}", answer.retry_after_seconds or 0.0, is_for_all=True)
         case Problem():
             return Refused(answer)
         case Effect():

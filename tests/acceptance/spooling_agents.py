@@ -35,6 +35,15 @@ def charge(number: int) -> int:
     return number * 10
 
 
+@guard.tool(lease_seconds=1)
+async def charge_async(number: int) -> int:
+    """Have an effect, then wait for a word from the test, awaiting."""
+    apply(f"charge {number}")
+    say("inside")
+    await asyncio.to_thread(going.wait)
+    return number * 10
+
+
 @guard.tool(lease_seconds=30)
 def ponder() -> None:
     """Have an effect, then wait for ever, blocking."""
@@ -90,6 +99,19 @@ def twenty(run: str) -> None:
     sys.stdin.read()
 
 
+def eighty_async(run: str) -> None:
+    """Charge eighty times at once on one event loop; say how many ended which way."""
+    listen()
+
+    async def calls() -> list[int | BaseException]:
+        async with guard.run(run):
+            return await asyncio.gather(*(charge_async(number) for number in range(80)), return_exceptions=True)
+
+    ends = [type(end).__name__ for end in asyncio.run(calls())]
+    say(" ".join(f"{ends.count(name)} {name}" for name in sorted(set(ends))))
+    sys.stdin.read()
+
+
 def interrupted(run: str) -> None:
     """Be interrupted inside a blocking tool."""
     with guard, guard.run(run):
@@ -118,5 +140,5 @@ def listen() -> None:
 
 
 if __name__ == "__main__":
-    verbs = {verb.__name__: verb for verb in (one, twenty, interrupted, interrupted_async, again)}
+    verbs = {verb.__name__: verb for verb in (one, twenty, eighty_async, interrupted, interrupted_async, again)}
     verbs[sys.argv[1]](*sys.argv[2:])

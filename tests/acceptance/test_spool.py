@@ -124,6 +124,23 @@ def test_two_processes_drain_one_spool_and_one_wins(
     assert look(spool) == []
 
 
+def test_a_restarted_agent_with_parallel_calls_is_answered_from_what_its_killed_process_left(
+    service: ServiceProcess, start: Start, sink: Path, spool: Path
+) -> None:
+    agent = start("eighty_async", "parallel")
+    assert [agent.hear() for _ in range(80)] == ["inside"] * 80
+    service.kill()
+    agent.tell()
+    entries(spool, 80, "alive")
+    agent.send(signal.SIGKILL)
+    entries(spool, 80, "dead")
+    service.start()
+    assert start("eighty_async", "parallel").hear() == "80 int"
+    assert len(sink.read_text().splitlines()) == 80
+    assert states(service, "parallel") == ["succeeded"] * 80
+    assert look(spool) == []
+
+
 @pytest.mark.parametrize("verb", ["interrupted", "interrupted_async"])
 def test_ctrl_c_inside_a_tool_leaves_doubt_and_says_so(
     service: ServiceProcess, start: Start, sink: Path, verb: str

@@ -16,10 +16,10 @@ from twiceshy._commands.tables import moment, print_line, print_table
 from twiceshy._said import ended
 from twiceshy._settings import DEFAULT_URL, settle
 from twiceshy._spool import DEFAULT_SPOOL, SPOOL_VARIABLE, Spool
-from twiceshy._spool_list import Entry, look
+from twiceshy._spool_list import Entry, RefusedEntry, look, look_at_refused
 from twiceshy._spool_lock import HAS_LOCKS
 from twiceshy._spool_record import Undelivered
-from twiceshy._spool_send import Refused, Stuck, Taken, refusal, send
+from twiceshy._spool_send import Refused, Sent, Stuck, Taken, refusal, send
 from twiceshy._transports.base import Transport
 from twiceshy._transports.connect import connect
 from twiceshy.exceptions import SetupError
@@ -45,14 +45,19 @@ def spool() -> None:
 @_of_spool
 def list_(*, folder: Path, as_json: bool) -> None:
     """List the outcomes that wait, without what the tools returned. Nothing is sent."""
-    entries = _look(folder)
+    entries, refused = _look(folder), _look_at_refused(folder)
     if as_json:
-        print_json(msgspec.json.encode({"items": entries}))
-    elif entries:
+        print_json(msgspec.json.encode({"items": entries, "refused": refused}))
+        return
+    if entries:
         headings = ("key", "tool", "outcome", "since", "tries", "process", "url", "file", "last reason")
         print_table(headings, (_row(entry) for entry in entries))
     else:
         print_line(f"Nothing waits in {folder}.")
+    if refused:
+        print_line("Refused for good, and kept for you to settle and then remove:")
+        columns = ("key", "tool", "outcome", "since", "refused", "url", "file", "reason")
+        print_table(columns, (_refused_row(entry) for entry in refused))
 
 
 @spool.command()
@@ -73,6 +78,8 @@ def drain(*, folder: Path, url: str | None, token: str | None) -> None:
     taken = Spool(folder.absolute(), settings.shown)
     try:
         delivered, refused = _drained(taken, transport)
+    except SetupError as error:
+        raise click.ClickException(str(error)) from error
     finally:
         taken.let_go()
         transport.close()
@@ -80,7 +87,7 @@ def drain(*, folder: Path, url: str | None, token: str | None) -> None:
     print_line(f"{delivered} delivered, {refused} refused for good, {len(left)} left.")
     for line in _reasons(left, settings.shown):
         print_line(line)
-    if left:
+    if left or taken.has_passed_over:
         raise SystemExit(1)
 
 
@@ -92,24 +99,34 @@ def _drained(taken: Spool, transport: Transport) -> tuple[int, int]:
     with _bar(sum(len(queue) for queue in queues)) as advance:
         for queue in queues:
             for outcome in queue:
-                sent = send(transport, outcome, _TIMEOUT_SECONDS)
+                sent = _told(taken, transport, outcome)
                 if isinstance(sent, Stuck):
                     taken.note(outcome.attempt, sent.reason)
+                    if sent.is_for_all:
+                        return delivered, refused
                     break
-                taken.settle(outcome.attempt)
                 delivered += isinstance(sent, Taken)
                 refused += isinstance(sent, Refused)
-                _say(outcome, sent)
                 advance()
     return delivered, refused
 
 
-def _say(outcome: Undelivered, sent: Taken | Refused) -> None:
+def _told(taken: Spool, transport: Transport, outcome: Undelivered) -> Sent:
+    """Send an outcome; settle it and say so, where it was taken or refused for good."""
+    sent = send(transport, outcome, _TIMEOUT_SECONDS)
     match sent:
         case Taken(state):
+            taken.settle(outcome.attempt)
             print_line(f"{outcome.key} of {outcome.tool} is {state}.")
         case Refused(problem):
-            print_line(refusal(outcome, problem))
+            try:
+                path = taken.refuse(outcome.attempt, f"{problem.code}: {problem.detail}")
+            except OSError as error:
+                return Stuck(f"it was refused ({problem.code}), and that cannot be kept: {error}")
+            print_line(refusal(outcome, problem, path))
+        case Stuck():
+            pass
+    return sent
 
 
 def _reasons(left: list[Entry], url: str) -> Iterator[str]:
@@ -132,6 +149,18 @@ def _look(folder: Path) -> list[Entry]:
         return look(folder)
     except OSError as error:
         raise click.ClickException(f"The spool {folder} cannot be read: {error}.") from error
+
+
+def _look_at_refused(folder: Path) -> list[RefusedEntry]:
+    try:
+        return look_at_refused(folder)
+    except OSError as error:
+        raise click.ClickException(f"The spool {folder} cannot be read: {error}.") from error
+
+
+def _refused_row(entry: RefusedEntry) -> tuple[str | int | None, ...]:
+    since, refused = (moment(f"{at:%Y-%m-%dT%H:%M:%S}") for at in (entry.since, entry.refused))
+    return entry.key, entry.tool, entry.kind, since, refused, entry.url, entry.file, entry.reason
 
 
 def _row(entry: Entry) -> tuple[str | int | None, ...]:

@@ -95,6 +95,35 @@ def test_drain_prints_what_was_refused_for_good_and_ends_well(tmp_path: Path) ->
     assert result.output.endswith("1 delivered, 1 refused for good, 0 left.\n")
 
 
+def test_list_shows_what_was_refused_for_good_with_its_whole_report_in_json(tmp_path: Path) -> None:
+    with serving(lambda *_: problem("superseded", 409)) as url:
+        left_behind(tmp_path, undelivered(1, url=url, result="x" * 20_000)).let_go()
+        drain = CliRunner().invoke(main, ["spool", "drain", "--spool", str(tmp_path), "--url", url])
+    (name,) = files(tmp_path)
+    assert f"It is kept in {tmp_path / name}" in drain.output
+    said = listed(tmp_path).output.splitlines()
+    assert said[0] == f"Nothing waits in {tmp_path}."
+    assert said[3].split()[:4] == [KEY, "pay", "succeeded", "2026-10-12T14:00:00Z"]
+    (item,) = msgspec.json.decode(listed(tmp_path, "--json").output)["refused"]
+    assert (item["report"]["result"], item["file"]) == ("x" * 20_000, str(tmp_path / name))
+
+
+def test_drain_goes_on_with_other_effects_where_one_is_stuck(tmp_path: Path) -> None:
+    with serving(lambda _method, path, *_: problem("internal", 500) if KEY in path else committed()) as url:
+        outcomes = (undelivered(1, url=url), undelivered(2, url=url), undelivered(3, url=url, key=OTHER))
+        left_behind(tmp_path, *outcomes).let_go()
+        drain = CliRunner().invoke(main, ["spool", "drain", "--spool", str(tmp_path), "--url", url])
+    assert drain.exit_code == 1
+    assert "1 delivered, 0 refused for good, 2 left." in drain.output
+
+
+def test_drain_ends_with_1_where_a_file_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "host_1_0000abcd.jsonl").write_bytes(b"rotten\n")
+    result, _ = drained(tmp_path, [committed()], 1)
+    assert result.exit_code == 1
+    assert result.output.endswith("1 delivered, 0 refused for good, 0 left.\n")
+
+
 def test_drain_says_what_is_stuck_and_ends_with_1(tmp_path: Path) -> None:
     result, asked = drained(tmp_path, [committed(), problem("unauthorized", 401)], 1, 2, 3)
     assert (result.exit_code, len(asked)) == (1, 2)

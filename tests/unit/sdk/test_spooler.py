@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -12,9 +12,11 @@ from tests.unit.sdk.scripted import Answer, ScriptedService, committed, failed, 
 from tests.unit.sdk.spooled import failure, files, undelivered
 from twiceshy._spool import Spool
 from twiceshy._spool_file import SpoolFile
+from twiceshy._spool_list import look, look_at_refused
 from twiceshy._spool_record import Undelivered
 from twiceshy._spooler import Spooler
 from twiceshy._transports.base import NoReply, Reply, Request
+from twiceshy.exceptions import SetupError
 
 SILENCE = NoReply(reason="connection refused")
 OTHER = "1f" * 32
@@ -68,15 +70,73 @@ def test_all_is_sent_in_the_order_of_writing_and_the_files_go(it: Delivering, ca
     assert delivered[0].endswith("is succeeded.")
 
 
-def test_one_that_is_stuck_is_overtaken_by_none_of_its_file(it: Delivering) -> None:
+def test_one_that_is_stuck_is_overtaken_by_those_of_other_effects_alone(it: Delivering) -> None:
     it.given(undelivered(1), undelivered(2, key=OTHER))
     it.given(undelivered(3))
     it.answers(problem("store-unavailable", 503), committed())
-    assert it.spooler.run_once() is not None
-    assert it.sent == [1, 3]
+    assert it.spooler.run_once() == 0.5
+    assert it.sent == [1, 2]
+    it.now += 0.5
     it.answers(committed(), committed())
     assert it.spooler.run_once() is None
-    assert it.sent == [1, 3, 1, 2]
+    assert it.sent == [1, 2, 1, 3]
+
+
+def test_an_effect_that_is_always_answered_500_pauses_alone_and_starves_no_other(it: Delivering) -> None:
+    it.given(*(undelivered(number, key=f"{number:064x}") for number in range(1, 30)))
+    it.service.always = lambda request: problem("internal", 500) if f"{1:064x}" in request.path else committed()
+    pauses = [it.spooler.run_once()]
+    assert it.sent == list(range(1, 30))
+    for _ in range(3):
+        assert it.spooler.run_once() is not None
+        it.now += pauses[-1] or 0
+        pauses.append(it.spooler.run_once())
+    assert (pauses, it.sent[29:]) == ([0.5, 1, 2, 4], [1, 1, 1])
+
+
+def test_a_service_that_takes_none_is_asked_three_times_a_round_by_each_in_turn(it: Delivering) -> None:
+    it.given(*(undelivered(number, key=f"{number:064x}") for number in range(1, 8)))
+    it.service.always = problem("store-unavailable", 503)
+    assert [it.spooler.run_once(), it.spooler.run_once()] == [0.5, 1]
+    assert it.sent == [1, 2, 3, 4, 5, 6]
+    it.spooler.visit(10)()
+    assert it.sent[6:] == [7, 1, 2, 3], "a call lets each have its turn that was never tried"
+
+
+def test_where_nobody_answers_one_is_asked_and_the_others_wait(it: Delivering) -> None:
+    for number in range(1, 16):
+        it.given(undelivered(number, key=f"{number:064x}"))
+    it.service.always = SILENCE
+    it.spooler.visit(3)()
+    assert it.sent == [1]
+    assert it.spooler.run_once() == 0.5
+    assert it.sent == [1, 2], "each in turn"
+
+
+def test_a_visit_lasts_no_longer_than_the_patience_of_its_call(it: Delivering) -> None:
+    it.given(*(undelivered(number, key=f"{number:064x}") for number in range(1, 16)))
+
+    def slow(request: Request) -> Reply:
+        it.now += 1.25
+        return committed()
+
+    it.service.always = slow
+    it.spooler.visit(3)()
+    assert it.sent == [1, 2, 3]
+    assert [request.timeout_seconds for request in it.service.requests] == [2, 1.75, 0.5]
+
+
+def test_an_embedded_database_that_cannot_be_opened_is_said_in_one_line(
+    it: Delivering, caplog: pytest.LogCaptureFixture
+) -> None:
+    def shut(_: Request) -> Reply:
+        raise SetupError("The database is of a newer version.")
+
+    it.given(undelivered(1), undelivered(2, key=OTHER))
+    it.answers(shut)
+    assert it.spooler.run_once() == 0.5
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert (record.exc_info, "of a newer version" in record.getMessage()) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +168,42 @@ def test_a_final_refusal_ends_it_and_says_what_would_be_lost(
     it.given(undelivered(1, result={"receipt": 77}), undelivered(2, key=OTHER))
     it.answers(problem(code, status), committed())
     assert it.spooler.run_once() is None
-    assert (it.sent, files(it.folder)) == ([1, 2], [])
+    assert it.sent == [1, 2]
+    (kept,) = it.folder.iterdir()
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert f"It is kept in {kept}" in record.getMessage()
     assert code in record.getMessage()
     assert '"result":{"receipt":77}' in record.getMessage()
+
+
+def test_a_report_that_is_refused_for_good_is_kept_whole_and_never_sent(it: Delivering) -> None:
+    outcome = undelivered(1, result="x" * 50_000)
+    it.given(outcome, undelivered(2, key=OTHER))
+    it.answers(problem("superseded", 409), problem("not-found", 404))
+    assert it.spooler.run_once() is None
+    refused = look_at_refused(it.folder)
+    assert [(entry.attempt.int, entry.reason.partition(":")[0]) for entry in refused] == [
+        (1, "superseded"),
+        (2, "not-found"),
+    ]
+    assert bytes(refused[0].report) == bytes(outcome.body)
+    assert Path(refused[0].file).stat().st_mode & 0o777 == 0o600
+    it.now += 60
+    assert (it.spooler.has_work, look(it.folder)) == (False, [])
+
+
+def test_a_refusal_that_cannot_be_kept_leaves_the_outcome_waiting(
+    it: Delivering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    it.given(undelivered(1))
+    it.answers(problem("superseded", 409))
+    monkeypatch.setattr(SpoolFile, "refuse", full)
+    assert it.spooler.run_once() == 0.5
+    (entry,) = look(it.folder)
+    assert "cannot be kept: [Errno 28] No space left" in (entry.reason or "")
 
 
 def test_a_result_that_the_service_cannot_take_is_left_out_and_the_effect_succeeds(it: Delivering) -> None:
@@ -134,7 +226,7 @@ def test_a_failure_without_data_that_is_refused_is_refused_for_good(it: Deliveri
     it.given(failure(1))
     it.answers(problem("invalid-request", 400))
     assert it.spooler.run_once() is None
-    assert files(it.folder) == []
+    assert [entry.attempt.int for entry in look_at_refused(it.folder)] == [1]
 
 
 def test_the_pauses_double_to_a_minute_and_obey_the_service(it: Delivering) -> None:
@@ -170,12 +262,13 @@ def test_a_transport_that_breaks_does_not_end_the_delivery(it: Delivering) -> No
 
     it.given(undelivered(1))
     it.answers(broken, committed())
-    assert it.spooler.run_once() is not None
+    assert it.spooler.run_once() == 0.5
+    it.now += 0.5
     assert it.spooler.run_once() is None
 
 
 def test_the_thread_runs_while_something_waits_and_ends(it: Delivering, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twiceshy._spooler._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("twiceshy._spooler.FIRST_PAUSE", 0.001)
     it.answers(SILENCE, committed())
     it.spooler.keep(undelivered(1))
     assert "twiceshy-spool" not in [thread.name for thread in threading.enumerate()]
@@ -201,17 +294,59 @@ def test_closing_tries_once_more_and_leaves_the_rest_to_the_next(it: Delivering,
     assert it.service.requests[-1].timeout_seconds == 2
     other = Delivering(tmp_path)
     other.answers(committed())
-    other.spooler.visit()
+    other.spooler.visit(10)()
     assert (other.sent, files(tmp_path)) == ([1], [])
 
 
-def test_a_visit_does_not_wait_for_a_delivery_that_is_under_way(it: Delivering) -> None:
+def test_calls_that_arrive_while_one_sends_wait_for_it_and_send_nothing_twice(it: Delivering) -> None:
+    it.given(undelivered(1), undelivered(2, key=OTHER))
+    inside, going, done = threading.Event(), threading.Event(), list[int]()
+
+    def slow(_: Request) -> Reply:
+        inside.set()
+        assert going.wait(10)
+        return committed()
+
+    def call(work: Callable[[], None]) -> None:
+        work()
+        done.append(len(files(it.folder)))
+
+    it.answers(slow, problem("internal", 500))
+    threads = [threading.Thread(target=call, args=(it.spooler.visit(10),)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+        assert inside.wait(10)
+        assert it.spooler.has_work, "the next one is to wait too"
+    assert done == []
+    going.set()
+    for thread in threads:
+        thread.join(10)
+    assert (done, it.sent) == ([1] * 5, [1, 2])
+
+
+def test_a_call_waits_for_others_no_longer_than_its_patience(it: Delivering) -> None:
     it.given(undelivered(1))
 
     def slow(_: Request) -> Reply:
-        it.spooler.visit()
+        it.spooler.visit(0.05)()
         return committed()
 
     it.answers(slow)
-    it.spooler.visit()
+    it.spooler.visit(10)()
     assert it.sent == [1]
+
+
+def test_a_call_that_waited_sends_what_the_others_did_not_know_of(it: Delivering) -> None:
+    it.given(undelivered(1))
+    arrived: list[Callable[[], None]] = []
+
+    def slow(_: Request) -> Reply:
+        it.spooler.keep(undelivered(2, key=OTHER))
+        it.spooler._spool.hand_over(UUID(int=2))
+        arrived.append(it.spooler.visit(10))
+        return committed()
+
+    it.answers(slow, committed())
+    it.spooler.visit(10)()
+    arrived[0]()
+    assert it.sent == [1, 2]
