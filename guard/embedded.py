@@ -1,21 +1,38 @@
 """The service inside somebody else's program: the same application, over a database that is prepared first."""
 
 import functools
+from typing import Final
 
 from guard import logs
 from guard.app import app, stop_waiting
 from guard.preparation import prepare
 from guard.settings import Settings
+from guard.store.sql.forks import FORKS
 from guard.store.sql.refusals import DatabaseRefused
-from twiceshy_contract.embedded import EmbeddedApp, NotOpened
+from twiceshy_contract.embedded import EmbeddedApp, NotOpened, OpenApp
 
 
-async def open_app(database: str) -> EmbeddedApp:
-    """Return the application over the database at an address; it opens it when its life starts. Raises NotOpened."""
-    logs.keep_quiet()
-    try:
-        await prepare(database)
-    except DatabaseRefused as error:
-        raise NotOpened(str(error)) from error
-    served = app(Settings(database=database))
-    return EmbeddedApp(asgi=served, stop_waiting=functools.partial(stop_waiting, served))
+class _Opening:
+    """Opens the application over a database; all databases of this process stand still for a fork."""
+
+    async def __call__(self, database: str) -> EmbeddedApp:
+        """Return the application over a database, which it opens when its life starts. Raises NotOpened."""
+        logs.keep_quiet()
+        try:
+            await prepare(database)
+        except DatabaseRefused as error:
+            raise NotOpened(str(error)) from error
+        served = app(Settings(database=database))
+        return EmbeddedApp(asgi=served, stop_waiting=functools.partial(stop_waiting, served))
+
+    def before_fork(self) -> None:
+        FORKS.begin()
+
+    def after_fork_in_parent(self) -> None:
+        FORKS.end()
+
+    def after_fork_in_child(self) -> None:
+        FORKS.forget()
+
+
+open_app: Final[OpenApp] = _Opening()

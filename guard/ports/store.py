@@ -18,6 +18,10 @@ class StoreUnavailable(Exception):
     """The database could not be reached, or stopped answering; what was sent may or may not have happened."""
 
 
+class FileUnavailable(StoreUnavailable):
+    """The same of a database that is a file of this machine; the text is for whoever called, with what to do."""
+
+
 class StatementFailed(Exception):
     """The database refused the batch as a whole; nothing of it happened."""
 

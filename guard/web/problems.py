@@ -12,7 +12,7 @@ from structlog.contextvars import get_contextvars
 
 from guard.core.effects import Effect
 from guard.logs import logger
-from guard.ports.store import StoreUnavailable
+from guard.ports.store import FileUnavailable, StoreUnavailable
 from guard.service.outcomes import Refused
 from guard.web.answer import Answer
 from guard.web.wire import wire_key
@@ -101,7 +101,8 @@ def of_error(path: str, error: Exception) -> Answer:
             return answer(error.code, f"{PROBLEMS[error.code].title}.")
         case StoreUnavailable():
             _log.warning("store_unavailable", path=path, reason=str(error))
-            return answer("store-unavailable", "The database did not answer.", retry_after=STORE_RETRY_SECONDS)
+            said = str(error) if isinstance(error, FileUnavailable) else "The database did not answer."
+            return answer("store-unavailable", said, retry_after=STORE_RETRY_SECONDS)
         case _:
             _log.error("defect", path=path, exc_info=error)
             return answer("internal", f"{type(error).__name__} was raised.")

@@ -36,6 +36,7 @@ def ask(
     `on_silence` is done once, after the first try that was not answered.
     """
     pause = _FIRST_PAUSE
+    said: Unanswered | None = None
     while True:
         sent_at = environment.clock()
         left = max(0.1, until - sent_at)
@@ -43,11 +44,21 @@ def ask(
         answer = read(reply, decoder)
         if not isinstance(answer, Unanswered):
             return answer if isinstance(answer, Problem) else Answered(answer, sent_at)
+        said = answer if answer.is_said else said
         if on_silence is not None:
             yield from on_silence()
             on_silence = None
+        if answer.is_final:
+            return answer
         wait = pause * (0.5 + environment.chance() / 2)
         if environment.clock() + wait >= until:
-            return answer
+            return _telling(answer, said)
         yield from sleep(wait)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _telling(last: Unanswered, said: Unanswered | None) -> Unanswered:
+    """Keep the reason that the service itself gave, where the last try, cut short, brought nothing but silence."""
+    if said is None or last.is_said:
+        return last
+    return Unanswered(f"{said.reason}; then {last.reason}", is_said=True)

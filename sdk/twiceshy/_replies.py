@@ -12,15 +12,20 @@ _PASSING: Final = frozenset({401, 403, 429})
 
 
 class Unanswered(msgspec.Struct, frozen=True):
-    """The service gave no answer that can be read; `reason` is the last thing that happened."""
+    """The service gave no answer that can be read; `reason` is the last thing that happened.
+
+    `is_said` says that the service itself gave the reason; `is_final`, that to ask again is of no use.
+    """
 
     reason: str
+    is_said: bool = False
+    is_final: bool = False
 
 
 def read(reply: Reply | NoReply, decoder: msgspec.json.Decoder[T]) -> T | Problem | Unanswered:
     """Read a reply: the body, a Problem that is the service's last word, or Unanswered."""
     if isinstance(reply, NoReply):
-        return Unanswered(reply.reason)
+        return Unanswered(reply.reason, is_final=reply.is_final)
     if 200 <= reply.status < 300:
         try:
             return decoder.decode(reply.body)
@@ -29,7 +34,9 @@ def read(reply: Reply | NoReply, decoder: msgspec.json.Decoder[T]) -> T | Proble
     problem = read_problem(reply)
     if problem is None:
         return Unanswered(f"status {reply.status} ({reply.content_type or 'no content type'}), not from the guard")
-    return problem if 400 <= reply.status < 500 else Unanswered(f"status {reply.status}: {problem.detail}")
+    if 400 <= reply.status < 500:
+        return problem
+    return Unanswered(f"status {reply.status}: {problem.detail}", is_said=True)
 
 
 def read_problem(reply: Reply) -> Problem | None:

@@ -32,7 +32,7 @@ def settle(url: str | None, token: str | None) -> Settings:
     refusal = refusal_of_unknown(os.environ)
     if refusal is not None:
         raise SetupError(refusal)
-    chosen = _checked_url(url or os.environ.get(URL_VARIABLE) or EMBEDDED_URL)
+    chosen = _checked_url(_lowered(url or os.environ.get(URL_VARIABLE) or EMBEDDED_URL))
     return Settings(
         url=chosen, token=_checked_token(token or os.environ.get(TOKEN_VARIABLE)), shown=_without_password(chosen)
     )
@@ -46,6 +46,12 @@ def is_database(url: str) -> bool:
 def file_of(url: str) -> Path | None:
     """Return the SQLite file that a checked URL names, if it names one."""
     return Path(unquote(url.removeprefix(_SQLITE))) if url.startswith(_SQLITE) else None
+
+
+def _lowered(url: str) -> str:
+    """Write the scheme in small letters: it is the same in any case."""
+    scheme, colon, rest = url.partition(":")
+    return f"{scheme.lower()}{colon}{rest}"
 
 
 def _checked_url(url: str) -> str:
@@ -72,14 +78,17 @@ def _checked_url(url: str) -> str:
 
 
 def _checked_file(url: str) -> str:
-    """Name the file by its whole path, so that it stays the same file when the program goes to another folder."""
+    """Name the file by its real path: one name a file, and the same when the program goes to another folder."""
     path = url.removeprefix(_SQLITE)
     if not url.startswith(_SQLITE) or path in ("", ":memory:") or "?" in path:
         raise SetupError(f"{url!r} is not a service URL: it must name one file, like {EMBEDDED_URL!r}.")
-    if Path(unquote(path)).is_absolute():
-        return url
-    folder = str(Path.cwd()).replace("%", "%25").replace("?", "%3F")
-    return f"{_SQLITE}{folder}/{path}"
+    try:
+        real = Path(os.path.realpath(unquote(path))).as_posix()
+    except ValueError as error:
+        raise SetupError(f"{url!r} is not a service URL: {error}.") from error
+    for character, quoted in (("%", "%25"), ("?", "%3F"), (" ", "%20")):
+        real = real.replace(character, quoted)
+    return f"{_SQLITE}{real}"
 
 
 def _without_password(url: str) -> str:

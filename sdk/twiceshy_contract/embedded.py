@@ -5,7 +5,7 @@ of the two imports the other.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 import msgspec
 
@@ -23,8 +23,24 @@ class EmbeddedApp(msgspec.Struct, frozen=True, kw_only=True):
     stop_waiting: Callable[[], None]
 
 
-OpenApp: TypeAlias = Callable[[str], Awaitable[EmbeddedApp]]
-"""Opens the service over the database at an address. Raises NotOpened."""
+class OpenApp(Protocol):
+    """Opens services, and lets all that it has opened or is opening in this process stand still for a fork."""
+
+    async def __call__(self, database: str) -> EmbeddedApp:
+        """Open the service over the database at an address. Raises NotOpened."""
+        ...
+
+    def before_fork(self) -> None:
+        """Let go of what no child may inherit, and touch no database until the fork is over."""
+        ...
+
+    def after_fork_in_parent(self) -> None:
+        """Go on, in the thread that forked."""
+        ...
+
+    def after_fork_in_child(self) -> None:
+        """Begin empty: all that stands still is the parent's."""
+        ...
 
 
 class NotOpened(Exception):

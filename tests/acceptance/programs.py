@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from twiceshy import Guard, RunSuspended
+from twiceshy import Guard, GuardUnavailable, RunSuspended
 
 guard = Guard(sys.argv[2], spool=None)
 sink = Path(sys.argv[3])
@@ -133,6 +133,39 @@ def fork_by_library() -> None:
     _fork_while_busy(_fork_by_multiprocessing)
 
 
+def fork_while_opening() -> None:
+    """Fork several children while another thread's first call opens the database; all make the same calls at once."""
+    is_starting = threading.Event()
+
+    def first() -> None:
+        is_starting.set()
+        with guard.run("first"):
+            for number in range(1000, 1050):
+                if note(number) != number * 10:
+                    raise AssertionError(number)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    is_starting.wait()
+    time.sleep(float(os.environ["FORK_AFTER"]))  # somewhere in the opening
+    children = [_fork_with(_same_calls) for _ in range(4)]
+    is_right = _same_calls()
+    thread.join()
+    print(is_right, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+
+
+def _same_calls() -> bool:
+    with guard.run("same"):
+        return [note(number) for number in range(30)] == [number * 10 for number in range(30)]
+
+
+def _fork_with(work: Callable[[], bool]) -> int:
+    child = os.fork()
+    if child == 0:
+        sys.exit(0 if work() else 9)
+    return child
+
+
 def _fork_while_busy(fork_once: Callable[[], int | None]) -> None:
     is_over = threading.Event()
 
@@ -195,6 +228,28 @@ def _target(descriptor: Path) -> Path:
         return descriptor
 
 
+class Leftover:
+    """Calls when the interpreter clears up."""
+
+    def __init__(self) -> None:
+        self.guard, self.note, self.clock = guard, note, time.monotonic
+
+    def __del__(self) -> None:
+        began = self.clock()
+        try:
+            with self.guard.run("finaliser"):
+                self.note(1)
+        except GuardUnavailable as error:
+            print(type(error).__name__, "the interpreter ends" in str(error), self.clock() - began < 2, flush=True)
+
+
+def call_from_finaliser() -> None:
+    """Leave something behind that calls when the interpreter clears up, after the guard's service has ended."""
+    with guard.run("finaliser"):
+        print(note(2))
+    globals()["_leftover"] = Leftover()  # names like this are the first to be cleared
+
+
 def take_over() -> None:
     """Call the idempotent tool that waits inside."""
     with guard.run("taken-over"):
@@ -211,6 +266,8 @@ if __name__ == "__main__":
         held_at_exit,
         fork,
         fork_by_library,
+        fork_while_opening,
+        call_from_finaliser,
         take_over,
     )
     {verb.__name__: verb for verb in verbs}[sys.argv[1]]()

@@ -2,8 +2,11 @@
 
 import os
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,15 @@ import pytest
 PROGRAM = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.acceptance.programs"]
 
 
-def run(verb: str, database: str, sink: Path) -> str:
+def run(verb: str, database: str, sink: Path, **more: str) -> str:
     """Run a program; it must end well, and say nothing to standard error. Return what it said."""
     done = subprocess.run(
-        [*PROGRAM, verb, database, str(sink)], capture_output=True, text=True, timeout=120, check=False
+        [*PROGRAM, verb, database, str(sink)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | more,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -62,6 +70,40 @@ def test_children_forked_while_threads_are_calling_work_and_so_does_the_parent(
     done = world(sink)
     assert len(done) == len(set(done))
     assert {1, 2, 3, 4} <= set(done)
+
+
+MOMENTS = ["0", "0.02", "0.2", "0.4", "0.6"]
+"""Seconds after the first call began: the server is imported, the schema made, the service started."""
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("state", ["new", "existing"])
+def test_children_forked_while_the_file_is_opened_execute_once_and_harm_nothing(
+    state: str, moment: str, sqlite_template: Path, sink: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "opening.db"
+    if state == "existing":
+        shutil.copy(sqlite_template, file)
+    assert run("fork_while_opening", f"sqlite:///{file}", sink, FORK_AFTER=moment) == "True [0, 0, 0, 0]\n"
+    assert world(sink) == [*range(30), *range(1000, 1050)]
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("SELECT count(*) FROM effects").fetchall() == [(80,)]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("backend", ["postgresql"])
+def test_children_forked_while_a_server_is_connected_to_share_no_connection(
+    moment: str, database_url: str, sink: Path
+) -> None:
+    assert run("fork_while_opening", database_url, sink, FORK_AFTER=moment) == "True [0, 0, 0, 0]\n"
+    assert world(sink) == [*range(30), *range(1000, 1050)]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+def test_a_call_from_a_finaliser_when_all_is_over_is_given_up_at_once(database_url: str, sink: Path) -> None:
+    assert run("call_from_finaliser", database_url, sink) == "20\nGuardUnavailable True True\n"
+    assert world(sink) == [2]
 
 
 def test_the_example_of_the_document_is_answered_from_the_record_when_it_runs_again(tmp_path: Path) -> None:

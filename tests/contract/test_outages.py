@@ -1,15 +1,18 @@
 """What a store says while its database is away, held or killed, and that it recovers by itself."""
 
 import asyncio
+import shutil
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
+from pathlib import Path
 
 import asyncpg
 import pytest
 
 from guard.ports.steps import Found, Written
-from guard.ports.store import Store, StoreUnavailable
+from guard.ports.store import FileUnavailable, Store, StoreUnavailable
 from guard.store.sql.engine import open_store
 from guard.store.sql.schema import migrate
 from tests.contract.given import TENANT, insert, look, one, opened, written
@@ -67,6 +70,43 @@ async def test_a_lock_held_too_long_by_others_is_unavailable_and_then_forgotten(
     assert isinstance(await one(store, insert(1)), Written)
 
 
+@pytest.mark.parametrize("backend", ["sqlite"])
+async def test_a_file_that_is_moved_away_is_unavailable_until_it_is_brought_back(
+    store: Store, database_url: str
+) -> None:
+    file = _file(database_url)
+    await written(store, insert(1))
+    run = await opened(store)
+    away = _moved(file, file.with_name("away.db"))
+    for call in _calls(store):
+        with pytest.raises(FileUnavailable, match=r"guard\.db is gone: the record was removed, renamed or replaced"):
+            await call()
+    shutil.copy(away, file)  # the same bytes, and yet not the file that is written to
+    for call in _calls(store):
+        with pytest.raises(FileUnavailable, match=r"guard\.db is another file now: .*start the program again"):
+            await call()
+    _moved(away, file)
+    assert isinstance(await one(store, insert(1)), Found)
+    assert await opened(store) == run
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+async def test_a_file_that_is_removed_takes_no_more_writes(store: Store, database_url: str) -> None:
+    await written(store, insert(1))
+    _remove(_file(database_url))
+    with pytest.raises(FileUnavailable, match="Bring that file back"):
+        await one(store, insert(2))
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+async def test_a_file_that_others_lock_is_named_with_who_locks_it(store: Store, database_url: str) -> None:
+    async with _held_by_another_process(database_url) as holder:
+        named = rf" \(process {holder}\)" if _LOCKS_ARE_TOLD else ""
+        with pytest.raises(FileUnavailable, match=rf"guard\.db is locked by another program{named}\. Close that"):
+            await one(store, insert(1))
+    assert isinstance(await one(store, insert(1)), Written)
+
+
 async def test_a_cancelled_call_leaves_the_lane_usable(store: Store) -> None:
     call = asyncio.create_task(store.effects.apply(0, [insert(1)]))
     await asyncio.sleep(0)
@@ -115,3 +155,37 @@ async def _held(url: str) -> AsyncIterator[None]:
         yield
     finally:
         await holder.close()
+
+
+@asynccontextmanager
+async def _held_by_another_process(database_url: str) -> AsyncIterator[int]:
+    """Let a process of its own hold the write lock; yield its id."""
+    hold = (
+        "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "held.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.readline()"
+    )
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", hold, database_url.removeprefix("sqlite:///"),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"held\n"
+    try:
+        yield holder.pid
+    finally:
+        await holder.communicate(b"go\n")
+
+
+_LOCKS_ARE_TOLD = Path("/proc/locks").exists()
+
+
+def _file(database_url: str) -> Path:
+    return Path(database_url.removeprefix("sqlite:///"))
+
+
+def _moved(file: Path, place: Path) -> Path:
+    return file.replace(place)
+
+
+def _remove(file: Path) -> None:
+    file.unlink()

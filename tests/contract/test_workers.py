@@ -2,12 +2,12 @@
 
 import asyncio
 import functools
-import os
 import threading
 
 import pytest
 
 from guard.ports.store import StoreUnavailable
+from guard.store.sql.forks import FORKS
 from guard.store.sql.workers import Workers
 
 
@@ -47,7 +47,6 @@ async def test_a_closed_store_is_not_there_and_what_was_asked_before_is_still_do
     await unused.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forking is a thing of POSIX")
 async def test_a_fork_waits_for_the_work_at_hand_and_holds_up_the_next() -> None:
     seen: list[str] = []
     workers = Workers(1, "test", before_fork=lambda: seen.append("let go"))
@@ -61,13 +60,45 @@ async def test_a_fork_waits_for_the_work_at_hand_and_holds_up_the_next() -> None
     working = asyncio.ensure_future(workers.do(work))
     await asyncio.get_running_loop().run_in_executor(None, is_working.wait, 10)
     threading.Timer(0.1, go_on.set).start()
-    workers._stand_still()  # what os.fork calls before it forks
+    FORKS.begin()  # as before a fork
     seen.append("forked")
     after = asyncio.ensure_future(workers.do(lambda: seen.append("worked again")))
     await working
     assert seen == ["worked", "let go", "forked"]
-    workers._go_on()
+    FORKS.end()
     await after
     assert seen[-1] == "worked again"
-    workers._go_on()  # nothing to do
     await workers.close()
+
+
+async def test_workers_that_come_about_while_a_fork_is_prepared_wait_until_it_is_over() -> None:
+    made: list[Workers] = []
+    FORKS.begin()
+    FORKS.begin()  # a second caller of one fork changes nothing
+    making = threading.Thread(target=lambda: made.append(Workers(1, "test")))
+    making.start()
+    making.join(0.1)
+    assert making.is_alive()
+    FORKS.end()
+    making.join(0.1)
+    assert making.is_alive()
+    FORKS.end()
+    making.join(10)
+    (workers,) = made
+    assert await workers.do(lambda: 7) == 7
+    await workers.close()
+
+
+async def test_one_that_cannot_let_go_keeps_no_other_from_it() -> None:
+    seen: list[str] = []
+
+    def fail() -> None:
+        raise OSError("not now")
+
+    several = [Workers(1, "test", before_fork=fail), Workers(1, "test", before_fork=lambda: seen.append("let go"))]
+    FORKS.begin()
+    FORKS.end()
+    assert seen == ["let go"]
+    for workers in several:
+        assert await workers.do(lambda: 7) == 7
+        await workers.close()

@@ -9,12 +9,13 @@ import pytest
 import structlog
 from click.testing import CliRunner
 
+from tests.integration.test_weather import locked
 from twiceshy import Guard, GuardUnavailable, SetupError, Tool
 from twiceshy._commands import main
-from twiceshy._transports import embedded
 from twiceshy._transports.base import NoReply, Reply, Request
 from twiceshy._transports.embedded import EmbeddedTransport
 from twiceshy._transports.service_thread import ServiceThread
+from twiceshy._transports.services import Services
 
 READY = Request(method="GET", path="/health/ready")
 
@@ -161,7 +162,7 @@ async def test_a_caller_that_is_cancelled_disturbs_nobody(database_url: str) -> 
 
 @pytest.mark.parametrize("backend", ["sqlite"])
 def test_a_service_that_was_closed_under_a_guard_is_weather(database_url: str) -> None:
-    services = embedded.Services()
+    services = Services()
     transport = EmbeddedTransport(database_url, services)
     assert isinstance(transport.send(READY), Reply)
     services._end()  # as at the end of the interpreter
@@ -183,6 +184,44 @@ def test_a_database_that_is_gone_after_it_had_served_is_weather(database_url: st
         (tmp_path / "guard.db").rmdir()
         adder(guard, [])(3)
     guard.close()
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+def test_a_record_that_is_removed_under_a_guard_stops_its_calls(database_url: str, tmp_path: Path) -> None:
+    calls: list[int] = []
+    with Guard(database_url, spool=None, unavailable_seconds=0.3) as guard, guard.run("r"):
+        add = adder(guard, calls)
+        add(1)
+        (tmp_path / "guard.db").unlink()
+        with pytest.raises(GuardUnavailable, match=r"guard\.db is gone: the record was removed"):
+            add(2)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+def test_the_last_try_of_a_call_does_not_hide_who_locks_the_file(database_url: str, tmp_path: Path) -> None:
+    with Guard(database_url, spool=None, unavailable_seconds=5) as guard, guard.run("r"):
+        add = adder(guard, [])
+        add(1)
+        with locked(tmp_path / "guard.db", "BEGIN IMMEDIATE") as holder:
+            named = rf"\(process {holder.pid}\)" if Path("/proc/locks").exists() else ""
+            with pytest.raises(GuardUnavailable, match=rf"guard\.db is locked by another program.*{named}"):
+                add(2)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+def test_one_file_under_several_names_is_one_service(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "guard.db")
+    names = ("guard.db", "link.db", "folder/../guard.db")
+    guards = [Guard(f"SQLite:///{tmp_path}/{name}", spool=None) for name in names]
+    assert {guard.url for guard in guards} == {database_url}
+    for guard in guards:
+        with guard.run("r"):
+            adder(guard, [])(1)
+    assert len({service_of(guard) for guard in guards}) == 1
+    for guard in guards:
+        guard.close()
 
 
 def test_nothing_is_printed_or_logged_below_a_warning(

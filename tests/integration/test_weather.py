@@ -25,8 +25,9 @@ from twiceshy._transports.embedded import EmbeddedTransport
 HOLD = """
 import sqlite3, sys
 held = sqlite3.connect(sys.argv[1], isolation_level=None)
-held.execute("PRAGMA locking_mode = EXCLUSIVE")
-held.execute("BEGIN EXCLUSIVE")
+if sys.argv[2] == "BEGIN EXCLUSIVE":
+    held.execute("PRAGMA locking_mode = EXCLUSIVE")
+held.execute(sys.argv[2])
 held.execute("CREATE TABLE IF NOT EXISTS theirs (a)")
 print("held", flush=True)
 sys.stdin.readline()
@@ -62,9 +63,9 @@ def both_say(url: str, *words: str) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Let another process hold the file for itself."""
-    command = [sys.executable, "-c", HOLD, str(path)]
+def locked(path: Path, begin: str = "BEGIN EXCLUSIVE") -> Iterator[subprocess.Popen[str]]:
+    """Let another process hold the file for itself, or only its write lock."""
+    command = [sys.executable, "-c", HOLD, str(path), begin]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -112,7 +113,7 @@ def test_a_file_that_may_not_be_written(open_folder: Path) -> None:
 
 
 def test_a_folder_where_the_system_lets_no_file_be_made() -> None:
-    both_say("sqlite:////proc/self/a.db", "/proc/self/a.db", "writ")
+    both_say("sqlite:////proc/1/a.db", "/proc/1/a.db", "writ")
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:

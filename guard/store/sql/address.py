@@ -56,6 +56,7 @@ Address = FileAddress | ServerAddress
 def parse(url: str) -> Address:
     """Read an address. Raises AddressRefused."""
     scheme, separator, rest = url.partition("://")
+    scheme = scheme.lower()
     if not separator:
         raise AddressRefused(f"A database address has a scheme. {_FORMS}")
     if scheme in ("postgresql", "postgres", "postgresql+asyncpg"):

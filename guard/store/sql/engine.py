@@ -47,7 +47,7 @@ async def open_store(url: str) -> Store:
     """
     address = parse(url)
     if isinstance(address, FileAddress):
-        schema.require_file(address)
+        await schema.require_file(address)
         database: Database = SqliteDatabase(address)
     else:
         database = PostgresDatabase(address)

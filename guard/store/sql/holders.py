@@ -1,5 +1,6 @@
 """Who holds a lock on a file, as far as the system tells."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -8,12 +9,16 @@ _LOCKS: Final = Path("/proc/locks")
 
 
 def holders(path: Path) -> list[int]:
-    """Return the processes that hold a lock on a SQLite file or on what belongs to it; none where nobody tells.
+    """Return the other processes that hold a lock on a SQLite file or on what belongs to it; none where nobody tells.
 
-    Linux only, and read from the system's list: to open and close the file itself would drop our own locks.
+    Where some hold it for writing these are meant: whoever has the file open holds a lock for reading. Linux only,
+    and read from the system's list: to open and close the file itself would drop our own locks.
     """
     places = {place for suffix in ("", "-shm") if (place := _place(Path(f"{path}{suffix}"))) is not None}
-    return sorted({process for process, place in _locks() if place in places and process > 0})
+    found = {(process, kind) for process, kind, place in _locks() if place in places and process > 0}
+    others = {(process, kind) for process, kind in found if process != os.getpid()}
+    writing = {process for process, kind in others if kind == "WRITE"}
+    return sorted(writing or {process for process, _ in others})
 
 
 def _place(path: Path) -> tuple[int, int, int] | None:
@@ -25,7 +30,7 @@ def _place(path: Path) -> tuple[int, int, int] | None:
     return found.st_dev >> 8 & 0xFFF, found.st_dev & 0xFF | found.st_dev >> 12 & 0xFFF00, found.st_ino
 
 
-def _locks() -> Iterator[tuple[int, tuple[int, int, int]]]:
+def _locks() -> Iterator[tuple[int, str, tuple[int, int, int]]]:
     try:
         lines = _LOCKS.read_text(encoding="ascii").splitlines()
     except OSError:
@@ -34,4 +39,4 @@ def _locks() -> Iterator[tuple[int, tuple[int, int, int]]]:
         words = line.split()
         if "->" not in words and len(words) == 8:
             major, minor, inode = words[5].split(":")
-            yield int(words[4]), (int(major, 16), int(minor, 16), int(inode))
+            yield int(words[4]), words[3], (int(major, 16), int(minor, 16), int(inode))

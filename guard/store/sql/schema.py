@@ -68,12 +68,12 @@ async def require_current(database: Database, address: Address) -> None:
     raise _too_new(held, address)
 
 
-def require_file(address: FileAddress) -> None:
+async def require_file(address: FileAddress) -> None:
     """Check that the SQLite file is there and is a database.
 
     Raises FileRefused, FileLocked and, where it is missing, SchemaOutdated.
     """
-    _require_usable(address)
+    await _by_worker(lambda: _require_usable(address))
     if not address.path.exists():
         raise SchemaOutdated(f"There is no database {address.path} yet: run `twiceshy migrate --database URL` once.")
 
@@ -121,13 +121,18 @@ async def _alter(address: Address, change: Callable[[Connection, Config], None])
         change(connection, config)
 
     if isinstance(address, FileAddress):
-        worker = Workers(1, "twiceshy-migration")
-        try:
-            await worker.do(lambda: _alter_file(address, work))
-        finally:
-            await worker.close()
+        await _by_worker(lambda: _alter_file(address, work))
     else:
         await _alter_server(address, work)
+
+
+async def _by_worker(work: Callable[[], None]) -> None:
+    """Open a file only where a fork is waited for."""
+    worker = Workers(1, "twiceshy-schema")
+    try:
+        await worker.do(work)
+    finally:
+        await worker.close()
 
 
 def _alter_file(address: FileAddress, work: Callable[[Connection], None]) -> None:

@@ -20,7 +20,7 @@ from guard.ports.steps import Step, StepResult
 from guard.store.sql.address import FileAddress
 from guard.store.sql.apply_sqlite import apply_steps
 from guard.store.sql.database import ResultT
-from guard.store.sql.faults import translated
+from guard.store.sql.file import File
 from guard.store.sql.workers import Workers
 
 _READERS: Final = 4
@@ -38,6 +38,7 @@ class SqliteDatabase:
 
     def __init__(self, address: FileAddress) -> None:
         """Open nothing yet: each connection is opened in the thread that uses it first."""
+        self._file = File(address)
         self._writer_engine = writer_engine(address, "rw")
         self._reader_engine = _reader_engine(address)
         self._writer_thread = Workers(1, "twiceshy-writer", before_fork=self._close_writer)
@@ -61,7 +62,7 @@ class SqliteDatabase:
 
     async def read_at_once(self, work: Callable[[Connection], ResultT]) -> ResultT:
         """Do work that only reads, in several statements that see one moment."""
-        return await self._reader_threads.do(lambda: _read(self._reader_engine, work))
+        return await self._reader_threads.do(lambda: self._read(work))
 
     async def write(self, work: Callable[[Connection, Instant], ResultT]) -> ResultT:
         """Do work in one transaction, at the database's time."""
@@ -73,12 +74,12 @@ class SqliteDatabase:
             return
         self._is_closed = True
         await self._reader_threads.close()
-        self._reader_engine.dispose()
+        await self._writer_thread.do(self._reader_engine.dispose)  # never while the process is forked
         await self._writer_thread.do(self._close_writer)
         await self._writer_thread.close()
 
     def _apply(self, steps: Sequence[Step]) -> list[StepResult]:
-        with translated():
+        with self._file.used():
             driver = self._driver()
             driver.execute("BEGIN IMMEDIATE")
             try:
@@ -90,10 +91,14 @@ class SqliteDatabase:
             return answers
 
     def _write(self, work: Callable[[Connection, Instant], ResultT]) -> ResultT:
-        with translated():
+        with self._file.used():
             connection = self._held()
             with connection.begin():
                 return work(connection, read_clock())
+
+    def _read(self, work: Callable[[Connection], ResultT]) -> ResultT:
+        with self._file.used(), self._reader_engine.begin() as connection:
+            return work(connection)
 
     def _held(self) -> Connection:
         if self._writer is None:
@@ -146,8 +151,3 @@ def _opened(address: FileAddress, mode: str, pragmas: Sequence[str]) -> sqlite3.
         connection.close()
         raise
     return connection
-
-
-def _read(engine: Engine, work: Callable[[Connection], ResultT]) -> ResultT:
-    with translated(), engine.begin() as connection:
-        return work(connection)

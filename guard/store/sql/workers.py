@@ -6,15 +6,14 @@ the middle of anything, nor hold a file open, at the moment of a fork: its locks
 """
 
 import asyncio
-import functools
-import os
 import queue
 import threading
-import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from guard.ports.store import StoreUnavailable
+from guard.store.sql.forks import FORKS
 
 ResultT = TypeVar("ResultT")
 _Piece = tuple[Callable[[], Any], "asyncio.Future[Any]"]
@@ -39,12 +38,7 @@ class Workers:
         self._is_closed = False
         self._stands_still = False
         self._before_fork = before_fork
-        if hasattr(os, "register_at_fork"):
-            itself = weakref.ref(self)
-            os.register_at_fork(
-                before=functools.partial(_tell, itself, Workers._stand_still),
-                after_in_parent=functools.partial(_tell, itself, Workers._go_on),
-            )
+        FORKS.join(self)
 
     async def do(self, work: Callable[[], ResultT]) -> ResultT:
         """Do a piece of work in one of the threads, and await what it returns or raises."""
@@ -61,6 +55,22 @@ class Workers:
             self._is_closed = True
         if is_running:
             await asyncio.gather(*(self._asked(lambda: _END) for _ in self._threads))
+
+    def stand_still(self) -> None:
+        """Wait for the work at hand, hold up the next, and let go of what no child may inherit."""
+        for turn in self._turns:
+            turn.acquire()
+        self._stands_still = True
+        if self._before_fork is not None:
+            with suppress(Exception):  # the others have to let go all the same
+                self._before_fork()
+
+    def go_on(self) -> None:
+        """Work again."""
+        if self._stands_still:
+            self._stands_still = False
+            for turn in self._turns:
+                turn.release()
 
     async def _asked(self, work: Callable[[], ResultT]) -> ResultT:
         outcome: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
@@ -90,19 +100,6 @@ class Workers:
                 return
             del work, outcome, failure
 
-    def _stand_still(self) -> None:
-        for turn in self._turns:
-            turn.acquire()
-        self._stands_still = True
-        if self._before_fork is not None:
-            self._before_fork()
-
-    def _go_on(self) -> None:
-        if self._stands_still:
-            self._stands_still = False
-            for turn in self._turns:
-                turn.release()
-
 
 def _settle(outcome: "asyncio.Future[Any]", result: object, failure: BaseException | None) -> None:
     if outcome.done():
@@ -111,9 +108,3 @@ def _settle(outcome: "asyncio.Future[Any]", result: object, failure: BaseExcepti
         outcome.set_result(result)
     else:
         outcome.set_exception(failure)
-
-
-def _tell(reference: "weakref.ref[Workers]", act: Callable[[Workers], None]) -> None:
-    workers = reference()
-    if workers is not None:
-        act(workers)

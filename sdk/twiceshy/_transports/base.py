@@ -37,9 +37,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoReply(msgspec.Struct, frozen=True, kw_only=True):
-    """No answer came, or none that can be read. Whether the request arrived is not known."""
+    """No answer came, or none that can be read. Whether the request arrived is not known.
+
+    `is_final` says that none can come any more in this process, however often it is asked.
+    """
 
     reason: str
+    is_final: bool = False
 
 
 def new_request_id() -> str:

@@ -1,105 +1,26 @@
-"""The transport into this very process: the service, over a SQLite file or PostgreSQL, on a background thread.
-
-The services belong to the process, not to a guard: two guards over one database share one, because two would only
-stand in each other's way. A forked child opens its own and leaves its parent's alone.
-"""
+"""The transport into this very process: the service, over a SQLite file or PostgreSQL, on a background thread."""
 
 import asyncio
-import atexit
-import ctypes
 import os
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import metadata
-from typing import Final
 
 from twiceshy._transports.base import NoReply, Reply, Request
 from twiceshy._transports.handover import Handover
 from twiceshy._transports.service_thread import ServiceThread
+from twiceshy._transports.services import CLOSE_SECONDS, SERVICES, Ending, Services
 from twiceshy.exceptions import SetupError
 from twiceshy_contract.embedded import ENTRY_POINT, ENTRY_POINTS, NotOpened, OpenApp
 
-_CLOSE_SECONDS: Final = 15.0
-_OPEN_SECONDS: Final = 30.0
 _Homecoming = Handover[tuple["asyncio.Future[Reply | NoReply]", Reply | NoReply]]
-
-
-class Services:
-    """The services of this process, one a database, shared by all transports that hold them."""
-
-    def __init__(self) -> None:
-        self._forget()
-        atexit.register(self._end)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._await_openings, after_in_child=self._leave_to_parent)
-
-    def hold(self, database: str, load: Callable[[], OpenApp]) -> ServiceThread:
-        """Return the service over a database, starting it where there is none.
-
-        Raises RuntimeError where the interpreter ends and takes no new thread.
-        """
-        with self._changing:
-            service = self._by_database.get(database)
-            if service is None:
-                if self._is_ended:
-                    raise RuntimeError("the interpreter ends")
-                service = ServiceThread(database, load)
-                service.start()
-                self._by_database[database] = service
-            service.holders += 1
-            return service
-
-    def let_go(self, service: ServiceThread) -> bool:
-        """Give back a service; ask it to close, and say True, where nobody else holds it."""
-        with self._changing:
-            service.holders -= 1
-            if service.holders > 0:
-                return False
-            if self._by_database.get(service.database) is service:
-                del self._by_database[service.database]
-        service.ask_to_close()
-        return True
-
-    def _end(self) -> None:
-        """Close all services in order before the interpreter ends, when all other threads that count have ended."""
-        with self._changing:
-            self._is_ended = True
-            services = list(self._by_database.values())
-            self._by_database.clear()
-        for service in services:
-            service.ask_to_close()
-        with suppress(KeyboardInterrupt, TimeoutError):
-            for service in services:
-                if service.is_serving or service.opened.done():
-                    service.ended.result(_CLOSE_SECONDS)
-
-    def _await_openings(self) -> None:
-        """Let no fork copy a database that is half open."""
-        for service in list(self._by_database.values()):
-            with suppress(Exception):
-                service.opened.result(_OPEN_SECONDS)
-
-    def _leave_to_parent(self) -> None:
-        """Begin empty in a forked child, and never finalise what is the parent's: a living process uses it."""
-        for service in self._by_database.values():
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(service))
-        self._forget()
-
-    def _forget(self) -> None:
-        self._changing = threading.Lock()
-        self._by_database: dict[str, ServiceThread] = {}
-        self._is_ended = False
-
-
-_SERVICES: Final = Services()
 
 
 class EmbeddedTransport:
     """Send requests to the service over `database` in this process."""
 
-    def __init__(self, database: str, services: Services = _SERVICES) -> None:
+    def __init__(self, database: str, services: Services = SERVICES) -> None:
         """Find the server's entry point; open nothing. Raises SetupError where the server is not installed."""
         self._database = database
         self._services = services
@@ -149,14 +70,14 @@ class EmbeddedTransport:
         service = self._given_up()
         if service is not None and self._services.let_go(service):
             with suppress(TimeoutError):
-                service.ended.result(_CLOSE_SECONDS)
+                service.ended.result(CLOSE_SECONDS)
 
     async def close_async(self) -> None:
         """Let go of the service, and await its end where nobody else holds it."""
         service = self._given_up()
         if service is not None and self._services.let_go(service):
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.wrap_future(service.ended), _CLOSE_SECONDS)
+                await asyncio.wait_for(asyncio.wrap_future(service.ended), CLOSE_SECONDS)
 
     def _held(self) -> ServiceThread | NoReply:
         if self._process != os.getpid():
@@ -169,7 +90,8 @@ class EmbeddedTransport:
                 try:
                     self._service = self._services.hold(self._database, self._load)
                 except RuntimeError as error:
-                    return NoReply(reason=f"the embedded guard cannot be opened: {error}")
+                    said = f"the embedded guard cannot be opened: {error}"
+                    return NoReply(reason=said, is_final=isinstance(error, Ending))
             return self._service
 
     def _start_anew(self) -> None:

@@ -28,6 +28,7 @@ class ServiceThread:
         self.process: Final = os.getpid()
         self.holders = 0
         self.is_serving = False
+        self.open_app: OpenApp | None = None
         self.opened: Final[Future[None]] = _running()
         self.ended: Final[Future[None]] = _running()
         self._load = load
@@ -35,6 +36,7 @@ class ServiceThread:
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers(None).items()]
         self._arrivals: Handover[tuple[Request, Answer]] | None = None
         self._closing: asyncio.Event | None = None
+        self._is_to_close = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._requests: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._run, name="twiceshy-embedded", daemon=True)
@@ -58,6 +60,7 @@ class ServiceThread:
 
     def ask_to_close(self) -> None:
         """Let no request wait, finish those that run, and shut down. `ended` says when that is done."""
+        self._is_to_close = True
         loop, closing = self._loop, self._closing
         if loop is not None and closing is not None:
             with suppress(RuntimeError):  # it has ended already
@@ -78,10 +81,13 @@ class ServiceThread:
             self.ended.set_result(None)
 
     async def _serve(self) -> None:
-        embedded = await self._load()(self.database)
+        self.open_app = self._load()
+        embedded = await self.open_app(self.database)
         self._app = embedded.asgi
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
+        if self._is_to_close:  # it was said before there was anything to hear it
+            self._closing.set()
         async with Life(embedded.asgi):
             self._arrivals = Handover(self._loop, self._take)
             self.is_serving = True

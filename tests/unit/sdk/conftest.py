@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.sdk.scripted import Answer, FakeClock, ScriptedService
+from tests.unit.sdk.spooled import SILENCE, Delivering
 from twiceshy import Guard
 from twiceshy._heartbeat import Heartbeat
 from twiceshy._spooler import Spooler
@@ -42,3 +43,12 @@ def serve(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Iterator[Callabl
     yield made
     for guard in guards:
         guard.close()
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Iterator[Delivering]:
+    delivering = Delivering(tmp_path)
+    yield delivering
+    delivering.answers()
+    delivering.service.always = SILENCE
+    delivering.spooler.close()
