@@ -22,6 +22,9 @@ demo: install ## Book one calendar hold through four accidents, without and with
 test: install ## Run all tests on real SQLite and real PostgreSQL 18
 	$(BIN)/python -m pytest
 
+machine: install ## Search the running service for longer: other lives of effects each time, what they met is printed
+	$(BIN)/python -m pytest tests/acceptance/machine/test_machine.py -q --hypothesis-profile=search
+
 check: install ## Lint, format, types, import contracts, coverage of the pure core, documents
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,4 +54,4 @@ format: install ## Let ruff put the code in order
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
-.PHONY: help install demo test check bench bench-charts bench-publish serve format clean
+.PHONY: help install demo test machine check bench bench-charts bench-publish serve format clean

@@ -63,8 +63,9 @@ def _reject(s: Situation) -> Life:
 
 
 def _retry(s: Situation) -> Life:
-    """Nothing was applied: wait, then try under a new downstream key."""
-    return replace(_note(s), retry_at=_retry_at(s), epoch=s.life.epoch + 1, epoch_since=None, closed=False)
+    """Nothing was applied: wait, no shorter than was asked for before, then try under a new downstream key."""
+    retry_at = Instant(max(_retry_at(s), s.life.retry_at or 0))
+    return replace(_note(s), retry_at=retry_at, epoch=s.life.epoch + 1, epoch_since=None, closed=False)
 
 
 def _retry_at(s: Situation) -> Instant:

@@ -76,3 +76,18 @@ def test_a_declaration_that_can_never_hold_is_refused_with_its_place(said: objec
     with pytest.raises(Refusal, match=reason) as caught:
         declared(said)
     assert caught.value.path == path
+
+
+def test_a_meaning_that_callers_would_see_written_otherwise_is_refused() -> None:
+    with pytest.raises(Refusal, match=r"is written 'b@x\.de'") as caught:
+        declared(["email", {"alias": {"a@x.de": "B@x.de"}}])
+    assert caught.value.path == "/1/alias/a@x.de"
+
+
+def test_an_amount_of_money_is_looked_up_however_it_is_written() -> None:
+    read = declared(["money", {"alias": {"12.50 EUR": "standard"}}])
+    assert [read("12.5 EUR"), read({"amount": 12.5, "currency": "EUR"}), read("13 EUR")] == [
+        "standard",
+        "standard",
+        "13.00 EUR",
+    ]

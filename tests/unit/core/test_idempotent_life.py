@@ -42,6 +42,39 @@ def test_not_applied_beside_a_silent_attempt_of_an_idempotent_tool_waits_under_t
     assert (decision.life.retry_at, decision.life.epoch) == (at(47), 0)
 
 
+def test_not_applied_after_the_lease_ran_out_changes_the_downstream_key_and_is_waited_for() -> None:
+    decision = asked(life("pending", SILENT), "not_applied", A, fence=1, now=40, rules=IDEMPOTENT, retry_after=7)
+    assert outcome(decision) == ("pending", "done")
+    assert (decision.life.retry_at, decision.life.epoch, decision.life.epoch_since) == (at(47), 1, None)
+
+
+def test_the_last_silent_attempt_s_word_changes_the_downstream_key_and_shortens_no_wait() -> None:
+    refused = asked(TAKEN_OVER, "not_applied", B, fence=2, now=40, rules=IDEMPOTENT, retry_after=60)
+    decision = asked(refused.life, "not_applied", A, fence=1, now=41, rules=IDEMPOTENT, retry_after=7)
+    assert outcome(decision) == ("pending", "done")
+    assert (decision.life.retry_at, decision.life.epoch) == (at(100), 1)
+
+
+def test_not_applied_beside_a_silent_attempt_that_nobody_took_over_from_keeps_the_downstream_key() -> None:
+    lapsed = life("pending", SILENT, attempt(B, 2, 70))
+    decision = asked(lapsed, "not_applied", B, fence=2, now=80, rules=IDEMPOTENT)
+    assert outcome(decision) == ("pending", "done")
+    assert decision.life.epoch == 0
+
+
+def test_rejected_after_the_lease_ran_out_is_final_unless_another_attempt_is_silent() -> None:
+    decision = asked(life("pending", SILENT), "rejected", A, fence=1, now=40, rules=IDEMPOTENT)
+    assert outcome(decision) == ("failed", "done")
+    beside = asked(life("pending", SILENT, attempt(B, 2, 70)), "rejected", B, fence=2, now=80, rules=IDEMPOTENT)
+    assert outcome(beside) == ("pending", "done")
+
+
+def test_a_release_beside_a_silent_attempt_of_an_idempotent_tool_needs_nobody() -> None:
+    decision = asked(TAKEN_OVER, "release", B, now=40, rules=IDEMPOTENT)
+    assert outcome(decision) == ("pending", "done")
+    assert (decision.life.tries, decision.life.epoch) == (1, 0)
+
+
 def test_rejected_beside_a_silent_attempt_of_an_idempotent_tool_is_final() -> None:
     decision = asked(TAKEN_OVER, "rejected", B, fence=2, now=40, rules=IDEMPOTENT)
     assert outcome(decision) == ("failed", "done")

@@ -76,7 +76,7 @@ def test_pending_success_reported_late_by_an_earlier_attempt_succeeds() -> None:
     assert decision.life.ended_at == at(50)
 
 
-@pytest.mark.parametrize("event", ["not_applied", "rejected", "unknown"])
+@pytest.mark.parametrize("event", ["not_applied", "unknown"])
 def test_pending_keeps_what_an_earlier_attempt_says_late_and_stays_pending(event: EventName) -> None:
     lapsed = life("pending", attempt(A, 1, 30))
     decision = asked(lapsed, event, A, now=50, rules=IDEMPOTENT)

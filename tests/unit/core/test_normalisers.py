@@ -153,3 +153,9 @@ def test_trim_and_casefold_leave_the_inside_and_unicodes_forms_alone(written: st
 )
 def test_nfc_composes_what_is_canonically_equal_and_nothing_more(written: str, spelling: str) -> None:
     assert composed(written) == spelling
+
+
+@pytest.mark.parametrize("address", ["\u212aate@x.de", "Bob <bob@x.de", "bob@x.de>"])
+def test_an_address_that_is_not_what_it_looks_like_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="mail address"):
+        email_address(address)

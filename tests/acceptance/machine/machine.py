@@ -1,0 +1,192 @@
+"""The hypothesis state machine: what happens to a few effects, on the services and in the oracle at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final, assert_never
+from uuid import uuid4
+
+from hypothesis import seed
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from tests.acceptance.machine.events import (
+    Again,
+    Change,
+    Event,
+    Incident,
+    Meanwhile,
+    Pass,
+    Resend,
+    Say,
+    Settle,
+    Start,
+    Who,
+    events,
+    starts,
+)
+from tests.acceptance.machine.example import Example, Held, World
+from tests.acceptance.machine.intents import Call, Record
+from tests.acceptance.machine.verbs import UNTOLD
+
+MANY_EFFECTS: Final = 4
+RESULTS: Final = ({"id": 1}, {"id": 2}, None)
+
+
+class EffectMachine(RuleBasedStateMachine):
+    """Everything that can happen to effects.
+
+    One rule draws the event: hypothesis would else switch whole rules off for an example, and a life needs them all.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.example = Example(world)
+        self._is_broken = False
+
+    @initialize(first=st.lists(starts, min_size=1, max_size=2))
+    def start(self, first: list[Start]) -> None:
+        """An agent begins."""
+        for event in first:
+            self.happens(event)
+
+    @rule(event=events)
+    def happens(self, event: Event) -> None:
+        """Something happens; what the services answer and what the oracle says must agree."""
+        with self.telling() as example:
+            match event:
+                case Start():
+                    self._start(event)
+                case Again():
+                    self._again(event)
+                case Resend():
+                    record = self._record(event.which)
+                    token = self._held(record, event.who, is_report=False).token
+                    example.begin(event.at, record.call, token, lease=event.lease)
+                case Say():
+                    self._say(event)
+                case Settle():
+                    self._settle(event)
+                case Pass():
+                    example.pass_time(event.seconds)
+                case Meanwhile():
+                    self._meanwhile(event.at, self._record(event.which), event.incident)
+                case _:
+                    assert_never(event)
+
+    def teardown(self) -> None:
+        """At the end every effect is asked for once more, read and listed."""
+        if self._is_broken:
+            return
+        with self.telling() as example:
+            example.close()
+
+    @contextmanager
+    def telling(self) -> Iterator[Example]:
+        """Add to a failure all that was said before it."""
+        try:
+            yield self.example
+        except AssertionError as error:
+            self._is_broken = True
+            error.add_note(self.example.told)
+            raise
+
+    def _start(self, event: Start) -> None:
+        """Begin any call, while there are few effects, so that each of them has a life."""
+        example = self.example
+        if len(example.intents.records) < MANY_EFFECTS:
+            run = 0 if event.run is None and event.rule != "business_key" else event.run
+            call = Call(
+                tool=example.tool(event.tool),
+                to=event.to,
+                note=event.note,
+                run=None if run is None else example.run(run),
+                rule=event.rule,
+                occurrence=event.occurrence,
+            )
+            example.begin(event.at, call, str(uuid4()), lease=event.lease)
+
+    def _again(self, event: Again) -> None:
+        call = self._changed(self._record(event.which).call, event.change)
+        if event.is_given_up:
+            self.example.release(event.at, call, str(uuid4()))
+        else:
+            self.example.begin(event.at, call, str(uuid4()), lease=event.lease, reopen=event.reopen)
+
+    def _changed(self, call: Call, change: Change) -> Call:
+        other = {"a": "b", "b": "a", "x": "y", "y": "x"}
+        match change:
+            case "to":
+                return replace(call, to=other[call.to])
+            case "note":
+                return replace(call, note=other[call.note])
+            case "run":
+                return replace(call, run=self.example.run(1))
+            case "tool":
+                return replace(call, tool=self.example.tool(0))
+            case "nothing":
+                return call
+
+    def _say(self, event: Say) -> None:
+        record = self._record(event.which)
+        held = self._held(record, event.who, event.off, is_report=event.saying != "release")
+        match event.saying:
+            case "commit":
+                self.example.commit(event.at, record, held, RESULTS[event.number])
+            case "renew":
+                self.example.renew(event.at, record, held, (25, 45, 45)[event.number])
+            case "release":
+                self.example.release(event.at, record.call, held.token)
+            case "not_applied" | "rejected" | "unknown":
+                self.example.fail(event.at, record, held, event.saying, (None, 0, 35)[event.number])
+
+    def _settle(self, event: Settle) -> None:
+        """Settle an effect, most often one that an operator would look at."""
+        ranks = {"in_doubt": 0, "pending": 1, "succeeded": 2, "failed": 2, "executing": 3}
+        records = sorted(self.example.touched(), key=lambda record: ranks[record.effect.state])
+        record = records[event.which % len(records)]
+        has_result = event.settlement == "applied" and event.result < len(RESULTS) - 1
+        given = RESULTS[event.result] if has_result else UNTOLD
+        fence = max(record.effect.fence + event.off, 0)
+        self.example.resolve(event.at, record, fence, event.settlement, given, event.as_of)
+
+    def _meanwhile(self, at: int, record: Record, incident: Incident) -> None:
+        example = self.example
+        match incident:
+            case "look":
+                example.look(at, record, is_remembered=True)
+            case "list":
+                example.list(at, example.run(0))
+            case "finish" | "finish the other":
+                example.finish(at, example.run(0 if incident == "finish" else 1))
+            case "raise":
+                example.declare(record.call.tool, "side_effect", is_code=True)
+            case "lower" | "lower by code":
+                example.declare(record.call.tool, "idempotent", is_code=incident != "lower")
+
+    def _record(self, which: int) -> Record:
+        """Return one of the effects, most often one that is not over."""
+        records = self.example.touched()
+        return records[which % len(records)]
+
+    def _held(self, record: Record, who: Who, off: int = 0, *, is_report: bool = True) -> Held:
+        """Return who speaks, with the right fence or one beside it."""
+        every = [attempt for attempt in record.effect.attempts.values() if attempt.fence or not is_report]
+        granted = sorted(every, key=lambda attempt: -attempt.fence)
+        if who == "stranger" or not granted:
+            return Held(token=str(uuid4()), fence=max(record.effect.fence + off, 0))
+        attempt = granted[0 if who == "latest" else len(granted) // 2]
+        return Held(token=attempt.token, fence=max(attempt.fence + off, 0))
+
+
+def machine_of(world: World, number: int | None) -> type[EffectMachine]:
+    """Return the machine of one world, which hypothesis may make as often as it likes.
+
+    With a number it always draws the same examples, with None others each time.
+    """
+
+    class WorldMachine(EffectMachine):
+        def __init__(self) -> None:
+            super().__init__(world)
+
+    return WorldMachine if number is None else seed(number)(WorldMachine)
