@@ -165,3 +165,17 @@ def test_bash_completes_commands_with_its_script(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([bash, "--norc"], input=typed, env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("in_doubt\n", "")
+
+
+def test_a_service_that_knows_of_nothing_does_not_hide_the_record_of_this_folder(
+    service: ServiceProcess, tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twiceshy._commands.service.DEFAULT_URL", service.url)
+    nothing = CliRunner().invoke(main, ["effects", "list", "--run", run])
+    assert (nothing.exit_code, nothing.stderr) == (0, "")
+    (tmp_path / "twiceshy.db").touch()
+    mentioned = CliRunner().invoke(main, ["effects", "list", "--run", run])
+    assert "--url sqlite:///twiceshy.db" in mentioned.stderr
+    service.begin(run)
+    found = CliRunner().invoke(main, ["effects", "list", "--run", run])
+    assert (found.exit_code, found.stderr) == (0, "")

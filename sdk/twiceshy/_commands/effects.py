@@ -51,11 +51,14 @@ def list_(*, closed: bool, as_json: bool, url: str | None, token: str | None, **
     if closed:
         filters["closed"] = "true"
     limit = None if asked["everything"] else asked["limit"]
-    found = gather(Service(url, token), "/v1/effects", filters, Page[EffectSummary], limit=limit, total=None)
+    service = Service(url, token)
+    found = gather(service, "/v1/effects", filters, Page[EffectSummary], limit=limit, total=None)
     if as_json:
         print_json(found.body)
     else:
         print_effects(found.items, is_cut=found.next is not None)
+    if not found.items:
+        service.mention_record_here()
 
 
 @effects.command()

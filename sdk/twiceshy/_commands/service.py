@@ -94,6 +94,11 @@ class Service:
             raise self._not_the_guard(reply)
         raise _refused(problem)
 
+    def mention_record_here(self) -> None:
+        """Say that this folder has a record of its own, where the service was not named and knows of nothing."""
+        if self._may_look_here and _is_record_here():
+            click.echo(f"That is what {self.url} knows. For the record in this folder: --url {EMBEDDED_URL}", err=True)
+
     def _send(self, request: Request) -> Reply | NoReply:
         try:
             return _interruptibly(lambda: self._transport.send(request))

@@ -88,6 +88,7 @@ class Ledger:
     def cleared(self, key: str, fences: set[int], *, is_spent: bool) -> None:
         """It is known of these attempts that they did not act; `is_spent` where they may have asked the provider."""
         account = self.account(key)
+        is_news = bool(account.in_question & fences)
         account.in_question -= fences
-        if is_spent and not account.in_question:
+        if is_spent and is_news and not account.in_question:
             account.spent.add(account.downstream_key)
