@@ -4,16 +4,21 @@ Embedded, the service is a guest in somebody's program, which may use structlog 
 structlog's own configuration, and nothing is printed that the program's `logging` does not want.
 """
 
+import functools
 import logging
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from contextvars import ContextVar
 from typing import Final, TextIO, cast
 
 import msgspec
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
+
+request_id: Final[ContextVar[str | None]] = ContextVar("guard_request_id", default=None)
+"""The id of the request that is being served here."""
 
 _ROOT: Final = "twiceshy.guard"
 _LEVELS: Final[Mapping[str, int]] = logging.getLevelNamesMapping()
@@ -21,7 +26,7 @@ _LEVELS: Final[Mapping[str, int]] = logging.getLevelNamesMapping()
 
 def logger(name: str) -> FilteringBoundLogger:
     """Return the logger of a part of the guard, such as `guard.web`. Its events carry the id of their request."""
-    return _logger(name, structlog.contextvars.merge_contextvars, structlog.processors.format_exc_info)
+    return _logger(name, _add_request, structlog.processors.format_exc_info)
 
 
 def line_logger(name: str) -> FilteringBoundLogger:
@@ -108,7 +113,21 @@ def _drop_unwanted(outlet: _Outlet, method: str, event: EventDict) -> EventDict:
 
 def _add_time(outlet: _Outlet, method: str, event: EventDict) -> EventDict:
     del outlet, method
-    event["timestamp"] = f"{datetime.now(UTC).replace(tzinfo=None).isoformat()}Z"
+    second, rest = divmod(time.time_ns() // 1000, 1_000_000)
+    event["timestamp"] = f"{_written_second(second)}.{rest:06d}Z"
+    return event
+
+
+@functools.lru_cache(maxsize=1)
+def _written_second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def _add_request(outlet: _Outlet, method: str, event: EventDict) -> EventDict:
+    del outlet, method
+    named = request_id.get()
+    if named is not None:
+        event["request_id"] = named
     return event
 
 

@@ -4,13 +4,12 @@ from collections.abc import Callable, Generator
 from typing import assert_never
 
 import msgspec
-from structlog.contextvars import get_contextvars
 
 from guard.core.effects import NEVER_GRANTED, Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import Decision, decide
 from guard.core.situation import Event
-from guard.logs import logger
+from guard.logs import logger, request_id
 from guard.ports.steps import Found, Look, Replace, RunClosed, Step, StepResult, Written
 from guard.service.intake import Intake
 from guard.service.outcomes import Refused, ReportOutcome, Settled
@@ -63,7 +62,7 @@ def look(key: Key) -> Generator[Step, StepResult, Found]:
 
 def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, StepResult, ReportOutcome]:
     """Rule on the effect that was found; write by version; where it moved, rule on what it is now."""
-    request = get_contextvars()  # of the request, which this begins in; the lane that goes on has none
+    asked_by = request_id.get()  # this begins in the request; the lane that goes on with it serves many
     found: StepResult = first
     while True:
         match found:
@@ -81,7 +80,7 @@ def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, S
                 if planned is not None:
                     found = yield planned
                     if isinstance(found, Written) and decision.alert:
-                        _log.warning(_alarm(amendment), **request, **_told(amendment, decision))
+                        _log.warning(_alarm(amendment), request_id=asked_by, **_told(amendment, decision))
                 if planned is None or (isinstance(found, Written) and not _is_taken(decision)):
                     return _answer(decision, effect, rules, at)
             case _:

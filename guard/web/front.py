@@ -5,7 +5,6 @@ A begin or a commit costs less here than the framework's routing alone would; al
 
 from typing import Final
 
-import structlog
 from litestar import Litestar
 from litestar.enums import ScopeType
 from litestar.types import HTTPScope, Message, Receive, Scope, Send
@@ -46,7 +45,6 @@ class Front:
             await self.rest(scope, receive, send)
 
     async def _request(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        structlog.contextvars.clear_contextvars()
         line = Line(scope)
         asked = self._verbs.find(scope["path"])
         answer: Answer | None

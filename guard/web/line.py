@@ -5,10 +5,9 @@ import secrets
 import time
 from typing import Final
 
-import structlog
 from litestar.types import HTTPScope
 
-from guard.logs import line_logger
+from guard.logs import line_logger, request_id
 from guard.web.answer import REQUEST_ID
 
 _LONGEST_ID: Final = 128
@@ -28,7 +27,7 @@ class Line:
         self._method = scope["method"]
         self._path = scope["path"]
         self._started = time.perf_counter()
-        structlog.contextvars.bind_contextvars(request_id=self.request_id)
+        request_id.set(self.request_id)
 
     @property
     def seconds(self) -> float:

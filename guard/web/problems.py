@@ -8,10 +8,9 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
-from structlog.contextvars import get_contextvars
 
 from guard.core.effects import Effect
-from guard.logs import logger
+from guard.logs import logger, request_id
 from guard.ports.store import FileUnavailable, StoreUnavailable
 from guard.service.outcomes import Refused
 from guard.web.answer import Answer
@@ -79,7 +78,7 @@ def answer(  # noqa: PLR0913 - the members of a problem
         occurrence=None if effect is None else effect.intent.occurrence,
         fence=None if effect is None else effect.life.fence,
         retry_after_seconds=retry_after,
-        request_id=get_contextvars().get("request_id"),
+        request_id=request_id.get(),
         resolve=f"/v1/effects/{key}/resolve" if code == "outcome-in-doubt" else None,
     )
     said = dict(headers or {})
