@@ -102,6 +102,7 @@ def serve(host: str, port: int, database: str, tokens: str, log: str) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = _Announcing(

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Generator
-from typing import Final, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -19,11 +19,8 @@ from guard.service.naming import NamedCall, Naming
 from guard.service.outcomes import BeginOutcome, Granted, Refused, Replayed
 from guard.service.records import Records
 from guard.service.verdicts import refusal
-from guard.service.waiting import Waiters
+from guard.service.waiting import GLANCE_SECONDS, Waiters
 from twiceshy_contract.effects import BeginRequest
-
-GLANCE_SECONDS: Final = 1.0
-"""How often a waiting begin looks again, for outcomes that another process wrote."""
 
 
 class Begin:
@@ -76,19 +73,43 @@ class Begin:
         return None
 
     async def _wait(self, call: NamedCall, outcome: Refused, wait: float) -> BeginOutcome:
-        """Wait for the effect's lease to end in any way; answer what it came to. A wake never grants."""
+        """Wait for the effect's lease to end in any way; answer what it came to. A wake never grants.
+
+        Every waiter looks once, after it can be told; later only one of them, now and then, for them all.
+        """
         clock = asyncio.get_running_loop().time
-        until = clock() + wait
+        until, must_look = clock() + wait, True
         latest: BeginOutcome = outcome
         while isinstance(latest, Refused) and latest.code == "in-progress" and latest.effect and clock() < until:
             if self._waiters.is_closed:
                 break
-            with self._waiters.waiting(latest.effect.intent.key) as told:
+            key = latest.effect.intent.key
+            with self._waiters.waiting(key) as told:
                 replayed = self._replayed(call)
-                latest = await self._intake.do(call.lane, watch(call)) if replayed is None else replayed
+                if replayed is not None:
+                    return replayed
+                if must_look or self._waiters.may_look(key, clock()):
+                    latest = await self._look(call)
                 if isinstance(latest, Refused) and latest.code == "in-progress":
-                    await _sleep_until_told(told, min(until - clock(), latest.retry_after or 0.0, GLANCE_SECONDS))
+                    left = latest.retry_after or 0.0
+                    is_told = await _sleep_until_told(told, min(until - clock(), _glance(call, left)))
+                    must_look = is_told or left < GLANCE_SECONDS
         return latest
+
+    async def _look(self, call: NamedCall) -> BeginOutcome:
+        """Look into the database; where another process has ended the lease, all that wait here may hear of it."""
+        seen = await self._intake.do(call.lane, watch(call))
+        if isinstance(seen, Replayed):
+            self._records.keep(seen.effect)
+            self._waiters.tell(seen.effect)
+        elif isinstance(seen, Refused) and seen.effect is not None:
+            self._waiters.tell(seen.effect)
+        return seen
+
+
+def _glance(call: NamedCall, left: float) -> float:
+    """Return after how long to look again: at the lease's end, or after a moment that differs from call to call."""
+    return left if left < GLANCE_SECONDS else GLANCE_SECONDS * (1 + call.request.attempt.int % 997 / 1994)
 
 
 def _kind(outcome: BeginOutcome) -> str:
@@ -102,17 +123,17 @@ def _kind(outcome: BeginOutcome) -> str:
     assert_never(outcome)
 
 
-async def _sleep_until_told(told: asyncio.Future[None], timeout: float) -> None:
+async def _sleep_until_told(told: asyncio.Future[bool], timeout: float) -> bool:
     alarm = told.get_loop().call_later(max(timeout, 0.01), _ring, told)
     try:
-        await told
+        return await told
     finally:
         alarm.cancel()
 
 
-def _ring(told: asyncio.Future[None]) -> None:
+def _ring(told: asyncio.Future[bool]) -> None:
     if not told.done():
-        told.set_result(None)
+        told.set_result(False)
 
 
 def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:

@@ -77,7 +77,7 @@ class UseCases:
         await self._intake.close()
 
     def _written(self, result: Written) -> None:
-        self._waiters.tell(result)
+        self._waiters.tell(result.effect)
         self._records.keep(result.effect)
 
     def stop_waiting(self) -> None:

@@ -4,22 +4,26 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from guard.core.effects import Key
-from guard.ports.steps import Written
+from guard.core.effects import Effect, Key
+
+GLANCE_SECONDS: Final = 1.0
+"""How often those who wait look again, one for all, for outcomes that another process wrote."""
 
 
 class Waiters:
-    """Futures by key, resolved when the effect's lease ends in any way, or when the process is about to stop."""
+    """Futures by key: true when the effect's lease ends in any way, or when the process is about to stop."""
 
     def __init__(self) -> None:
         self.is_closed = False
-        self._by_key: defaultdict[Key, set[asyncio.Future[None]]] = defaultdict(set)
+        self._by_key: defaultdict[Key, set[asyncio.Future[bool]]] = defaultdict(set)
+        self._looked_at: dict[Key, float] = {}
 
-    def tell(self, written: Written) -> None:
+    def tell(self, effect: Effect) -> None:
         """Wake who waits for this effect, unless it is still executing."""
-        key = written.effect.intent.key
-        if written.effect.life.state != "executing" and key in self._by_key:
+        key = effect.intent.key
+        if effect.life.state != "executing" and key in self._by_key:
             _wake(self._by_key.pop(key))
 
     def close(self) -> None:
@@ -29,9 +33,9 @@ class Waiters:
             _wake(waiting)
 
     @contextmanager
-    def waiting(self, key: Key) -> Iterator[asyncio.Future[None]]:
+    def waiting(self, key: Key) -> Iterator[asyncio.Future[bool]]:
         """Register before looking, so that nothing is missed between the look and the wait."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._by_key[key].add(future)
         try:
             yield future
@@ -42,9 +46,17 @@ class Waiters:
                 waiting.discard(future)
                 if not waiting:
                     del self._by_key[key]
+                    self._looked_at.pop(key, None)
+
+    def may_look(self, key: Key, now: float) -> bool:
+        """Say whether it is time that somebody looks for all who wait for a key, and take it that the asker does."""
+        is_time = now - self._looked_at.get(key, -GLANCE_SECONDS) >= GLANCE_SECONDS
+        if is_time:
+            self._looked_at[key] = now
+        return is_time
 
 
-def _wake(waiting: set[asyncio.Future[None]]) -> None:
+def _wake(waiting: set[asyncio.Future[bool]]) -> None:
     for future in waiting:
         if not future.done():
-            future.set_result(None)
+            future.set_result(True)

@@ -1,8 +1,7 @@
 """The effect that is executing here: what its tool may ask of it, and what the guard does to it."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -82,18 +81,34 @@ class CurrentEffect:
             effect=self.reference,
         )
 
-    @contextmanager
-    def entered(self, interrupt: Callable[[], None] | None = None) -> Iterator[None]:
+    def entered(self, interrupt: Callable[[], None] | None = None) -> "Entered":
         """Make this the current effect; `interrupt` is called once if the lease is lost meanwhile."""
+        return Entered(self, interrupt)
+
+    def interrupt_by(self, interrupt: Callable[[], None] | None) -> None:
+        """Set what interrupts the tool, if anything does."""
         with self._lock:
             self._interrupt = interrupt
-        token = _current.set(self)
-        try:
-            yield
-        finally:
-            _current.reset(token)
-            with self._lock:
-                self._interrupt = None
+
+
+class Entered:
+    """The time in which an effect's tool runs."""
+
+    __slots__ = ("_effect", "_interrupt", "_token")
+
+    def __init__(self, effect: CurrentEffect, interrupt: Callable[[], None] | None) -> None:
+        self._effect = effect
+        self._interrupt = interrupt
+
+    def __enter__(self) -> None:
+        self._effect.interrupt_by(self._interrupt)
+        self._token = _current.set(self._effect)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _current.reset(self._token)
+        self._effect.interrupt_by(None)
 
 
 class Sending:

@@ -28,8 +28,12 @@ def runs_of(steps: Sequence[Step]) -> list[RunId]:
 
 def creating_in(steps: Sequence[Step], runs: Sequence[RunId]) -> list[int]:
     """Return how many effects the steps may create in each of the runs."""
-    creating = Counter(_run_of(step) for step in steps if _rank(step)[0] == _CREATES)
+    creating = Counter(_run_of(step) for step in steps if isinstance(step, Insert) or _is_new(step))
     return [creating[run] for run in runs]
+
+
+def _is_new(step: Step) -> bool:
+    return isinstance(step, Replace) and not step.seen
 
 
 def _rank(step: Step) -> tuple[int, bytes]:
