@@ -52,6 +52,6 @@ format: install ## Let ruff put the code in order
 	$(BIN)/ruff format .
 
 clean: ## Remove what the targets above made
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) site bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
 .PHONY: help install demo test machine check bench bench-charts bench-publish serve format clean

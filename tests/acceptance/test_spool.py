@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.conftest import Agent
 from tests.service import ServiceProcess
+from tests.unit.sdk.spooled import of_the_dead
 from twiceshy._spool_list import Entry, look
 
 Start = Callable[..., Agent]
@@ -177,3 +178,30 @@ def test_what_was_not_applied_is_tried_again_within_the_call_under_one_effect(
     assert sink.read_text() == "tried\ntried\ntried\nstubborn\n"
     assert states(service, "again") == ["succeeded"]
     assert reports(service, "again") == ["not_applied", "not_applied", "succeeded"]
+
+
+_HOLDS = """
+import sys
+from pathlib import Path
+from twiceshy._spool_file import SpoolFile
+held = SpoolFile.adopt(Path(sys.argv[1]))
+print("held" if held else "none", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_of_two_processes_that_want_one_spool_the_second_leaves_it_to_the_first(tmp_path: Path) -> None:
+    """The first holds the file while the second tries: they overlap for certain."""
+    file = of_the_dead(tmp_path / "spool", 1, 2, url="http://127.0.0.1:1")
+    drain = [sys.executable, "-m", "twiceshy", "spool", "drain", "--spool", str(tmp_path / "spool")]
+    drain += ["--url", "http://127.0.0.1:1"]
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLDS, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        second = subprocess.run(drain, capture_output=True, text=True, check=False)
+        assert (second.returncode, "2 left to the living process" in second.stdout) == (1, True)
+        first.communicate("")
+    third = subprocess.run(drain, capture_output=True, text=True, check=False)
+    assert (third.returncode, "living process" in third.stdout, "stuck in" in third.stdout) == (1, False, True)

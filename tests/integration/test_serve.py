@@ -114,3 +114,20 @@ def test_a_variable_that_is_no_setting_stops_it_with_the_nearest_name(verb: str,
     assert done.returncode == 2
     assert "TWICESHY_TOKNES is not a setting; did you mean TWICESHY_TOKENS? Unset it or correct it." in done.stderr
     assert not (tmp_path / "a.db").exists()
+
+
+def test_a_database_that_may_lose_what_was_answered_is_named_at_the_start(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    """The server of the tests runs without fsync; a SQLite file of ours does not."""
+    twiceshy("migrate", "--database", postgres_server.url())
+    for url, is_warned in ((postgres_server.url(), True), (f"sqlite:///{tmp_path}/a.db", False)):
+        command = [sys.executable, "-m", "twiceshy", "serve", "--port", "0", "--database", url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert "Twiceshy serves" in process.stdout.readline()
+            process.terminate()
+            said = process.stderr.read()
+        assert ("a power cut may take back what was answered" in said) == is_warned
+        assert ("fsync is off" in said) == is_warned

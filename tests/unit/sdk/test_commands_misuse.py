@@ -171,3 +171,18 @@ def test_an_output_that_lacks_a_character_gets_it_written_out() -> None:
         command = [sys.executable, "-m", "twiceshy", "effects", "list", "--url", url]
         done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=30)
     assert (done.returncode, rb"a\u2192b" in done.stdout) == (0, True), done.stderr
+
+
+def test_an_output_that_cannot_be_written_is_said_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "twiceshy", "completion", "bash"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.splitlines()) == (
+        1,
+        ["Error: The output cannot be written: No space left on device."],
+    )
