@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from guard.store.sql.tables import metadata
+from guard.store.sql.policy_tables import metadata
 
 
 def run() -> None:

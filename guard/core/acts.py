@@ -22,6 +22,8 @@ Act = Literal[
     "unwind",
     "settle",
     "close",
+    "end",
+    "reopen",
     "nothing",
 ]
 
@@ -118,6 +120,16 @@ def _close(s: Situation) -> Life:
     return replace(s.life, closed=True)
 
 
+def _end(s: Situation) -> Life:
+    """Nothing was applied and nothing will be: someone has decided so."""
+    return replace(s.life, ended_at=s.now, closed=False, retry_at=None)
+
+
+def _reopen(s: Situation) -> Life:
+    """Let the effect be tried as often again as at first."""
+    return replace(s.life, tries=0, retry_at=None)
+
+
 def _nothing(s: Situation) -> Life:
     return s.life
 
@@ -143,6 +155,8 @@ ACTS: Final[Mapping[Act, Callable[[Situation], Life]]] = MappingProxyType(
         "unwind": _unwind,
         "settle": _settle,
         "close": _close,
+        "end": _end,
+        "reopen": _reopen,
         "nothing": _nothing,
     }
 )

@@ -25,10 +25,14 @@ class OtherArguments(msgspec.Struct, frozen=True):
 
 
 class NextGeneration(msgspec.Struct, frozen=True):
-    """The effect was rejected with other arguments; these are a new instance of the slot."""
+    """The effect is over for this call, which is a new instance of the slot."""
 
 
-Admission = Decision | OtherTool | OtherArguments | NextGeneration
+class Expired(msgspec.Struct, frozen=True):
+    """The effect is final, and only its digests are left."""
+
+
+Admission = Decision | OtherTool | OtherArguments | NextGeneration | Expired
 
 
 def admit(effect: Effect, call: Call, event: Event, rules: Rules, now: Instant) -> Admission:
@@ -39,7 +43,24 @@ def admit(effect: Effect, call: Call, event: Event, rules: Rules, now: Instant) 
         return NextGeneration()
     if effect.intent.identity_digest != call.identity_digest:
         return OtherArguments()
+    if is_over(effect, event, rules, now):
+        return NextGeneration()
+    if effect.expired_at is not None:
+        return Expired()
     return decide(effect.life, event, rules, now)
+
+
+def is_over(effect: Effect, event: Event, rules: Rules, now: Instant) -> bool:
+    """Say whether a final effect makes room for a new instance of its slot. Never for an attempt of its own."""
+    ended_at, is_succeeded = effect.life.ended_at, effect.life.state == "succeeded"
+    if ended_at is None or not effect.is_final:
+        return False
+    if event.token is not None and effect.life.attempt(event.token) is not None:
+        return False
+    if rules.window is not None and ended_at + rules.window <= now:
+        return True
+    is_known = rules.effect_class == "idempotent" and effect.delivered
+    return is_succeeded and (is_known or rules.repeat != "replay")
 
 
 def has_drifted(effect: Effect, call: Call) -> bool:

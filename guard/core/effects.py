@@ -100,7 +100,8 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller means to do: fixed when the effect is made, but for the arguments of a later attempt.
 
-    `arguments` is JSON text as it came, in tagged form. `step` counts the effects of the run.
+    `arguments` is JSON text as it came, in tagged form. `step` counts the effects of the run. `slot` is kept where the
+    newest instance of the slot is looked up, and not found by counting.
     """
 
     key: Key
@@ -120,16 +121,29 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     arguments: bytes
     worker: str | None
     began_at: Instant
+    slot: bytes | None = None
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect as the store holds it; every write raises `version` by one. `outcome` is JSON text."""
+    """An effect as the store holds it; every write raises `version` by one. `outcome` is JSON text.
+
+    `edited` are the arguments that an approver put in the place of those that were asked for. `delivered` says that
+    the caller has shown that it knows the outcome. Since `expired_at` only the digests are left.
+    """
 
     version: int
     intent: Intent
     life: Life
     outcome: bytes | None = None
     resolution: str | None = None
+    edited: bytes | None = None
+    delivered: bool = False
+    expired_at: Instant | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing changes the effect any more."""
+        return self.life.state in ("succeeded", "failed")
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,15 +19,15 @@ _LENGTHS: Final = struct.Struct(">I").pack
 
 
 def slot(tenant: TenantId, run: RunId | None, tool: str, rule: KeyRule, value: bytes) -> bytes:
-    """Name an intent: 32 bytes.
+    """Name an intent: 32 bytes. Without a run it is the tenant's.
 
     `value` is the identity digest (`once`), the caller's step or the business key. A business key is the
     tenant's, so neither run nor tool is part of its slot; the effect names its tool and is compared.
     """
-    is_tenant_wide = rule == "business_key"
-    scope = b"tenant" if is_tenant_wide else b"run"
-    run_bytes = b"" if run is None or is_tenant_wide else run.bytes
-    tool_bytes = b"" if is_tenant_wide else tool.encode()
+    is_business_key = rule == "business_key"
+    scope = b"tenant" if run is None or is_business_key else b"run"
+    run_bytes = b"" if run is None or is_business_key else run.bytes
+    tool_bytes = b"" if is_business_key else tool.encode()
     return _digest(SCHEME, str(tenant).encode(), scope, run_bytes, _MAIN_BRANCH, tool_bytes, rule.encode(), value)
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from guard.core.effects import SECOND, AttemptToken, Duration, Instant, Life
-from twiceshy_contract.names import EffectClass
+from twiceshy_contract.names import EffectClass, Repeat
 
 SETTLE: Final = Duration(10 * SECOND)
 """How long a request that was sent before an attempt's end may still reach the provider."""
@@ -14,7 +14,10 @@ MAX_BACKOFF: Final = Duration(60 * SECOND)
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tool's declaration says about the life of its effects."""
+    """What the tool's declaration says about the life of its effects.
+
+    `window` slides from an effect's end: after it the same intent is a new one.
+    """
 
     effect_class: EffectClass = "side_effect"
     lease: Duration = Duration(30 * SECOND)
@@ -22,6 +25,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Duration = Duration(SECOND)
     provider_window: Duration | None = None
     settle: Duration = SETTLE
+    repeat: Repeat = "replay"
+    window: Duration | None = None
 
 
 def narrowed(today: Rules, named_by: Rules) -> Rules:

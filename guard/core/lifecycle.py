@@ -30,7 +30,8 @@ from twiceshy_contract.names import PublicState
 Source = Literal["absent", "pending", "executing", "succeeded", "failed", "in_doubt"]
 Verdict = Literal[
     "granted", "done", "repeated", "replay", "in_progress", "retry_later", "exhausted", "in_doubt",
-    "lease_lost", "superseded", "contradicted", "unsettled", "changed_since", "not_possible",
+    "lease_lost", "superseded", "contradicted", "unsettled", "changed_since", "not_possible", "await_approval",
+    "approval_expired",
 ]  # fmt: skip
 _ABSENT: Final = Life(state="pending")
 
@@ -56,11 +57,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TABLE: Final[tuple[Row, ...]] = (
+    Row("absent", "begin", ("approval open",), "pending", "nothing", "await_approval"),
     Row("absent", "begin", (), "executing", "grant", "granted"),
     Row("absent", "release", (), "pending", "note", "done"),
     # pending: nothing is applied and nobody holds the lease
     Row("pending", "begin", ("own lease", "alone or re-run harmless"), "executing", "regrant", "granted"),
     Row("pending", "begin", ("token ended",), "pending", "nothing", "lease_lost"),
+    Row("pending", "begin", ("approval open",), "pending", "nothing", "await_approval"),
+    Row("pending", "begin", ("approval expired",), "pending", "nothing", "approval_expired"),
     Row("pending", "begin", ("attempts left", "too early"), "pending", "nothing", "retry_later"),
     Row("pending", "begin", ("attempts left", "alone or re-run harmless"), "executing", "grant", "granted"),
     Row("pending", "begin", ("attempts left",), "in_doubt", "nothing", "in_doubt"),
@@ -80,6 +84,11 @@ TABLE: Final[tuple[Row, ...]] = (
     Row("pending", "found_applied", ("fence moved",), "pending", "nothing", "changed_since"),
     Row("pending", "found_applied", ("another unresolved",), "succeeded", "finish", "done"),
     Row("pending", "release", (), "pending", "note", "done"),
+    Row("pending", "denied", ("another unresolved",), "pending", "nothing", "unsettled"),
+    Row("pending", "denied", (), "failed", "end", "done"),
+    Row("pending", "cancelled", ("another unresolved",), "pending", "nothing", "unsettled"),
+    Row("pending", "cancelled", (), "failed", "end", "done"),
+    Row("pending", "reopened", (), "pending", "reopen", "done"),
     Row("pending", "renew", ("own lease", "alone or re-run harmless"), "executing", "regrant", "done"),
     Row("pending", "renew", ("by an attempt",), "pending", "nothing", "lease_lost"),
     # executing: one attempt holds the lease

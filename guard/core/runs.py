@@ -3,6 +3,7 @@
 import msgspec
 
 from guard.core.effects import Instant, RunId, TenantId
+from guard.core.forks import Fork
 from twiceshy_contract.runs import RunState
 
 
@@ -16,3 +17,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     effects: int
     started_at: Instant
     ended_at: Instant | None
+    fork: Fork | None = None
+    expired_at: Instant | None = None

@@ -12,13 +12,17 @@ from guard.core.lease import Rules
 
 EventName = Literal[
     "begin", "success", "not_applied", "rejected", "unknown", "renew", "release", "deadline",
-    "found_applied", "found_not_applied", "closed",
+    "found_applied", "found_not_applied", "closed", "denied", "cancelled", "reopened",
 ]  # fmt: skip
 Condition = Literal[
     "own lease", "token ended", "by the latest", "by an attempt", "unreported", "said so before",
     "another unresolved", "settled", "re-run harmless", "alone or re-run harmless", "attempts left",
-    "too early", "idempotent", "harmless anyway", "fence moved",
+    "too early", "idempotent", "harmless anyway", "fence moved", "approval open", "approval expired",
 ]  # fmt: skip
+
+
+ApprovalStanding = Literal["not_needed", "open", "approved", "expired"]
+"""How the approval that a begin needs stands."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +39,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: Duration | None = None
     jitter: float = 0.0
     asked_at: Instant | None = None
+    approval: ApprovalStanding = "not_needed"
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +141,14 @@ def _is_fence_moved(s: Situation) -> bool:
     return s.event.fence != s.life.fence
 
 
+def _is_approval_open(s: Situation) -> bool:
+    return s.event.approval == "open"
+
+
+def _is_approval_expired(s: Situation) -> bool:
+    return s.event.approval == "expired"
+
+
 CONDITIONS: Final[Mapping[Condition, Callable[[Situation], bool]]] = MappingProxyType(
     {
         "own lease": _is_own_lease,
@@ -153,6 +166,8 @@ CONDITIONS: Final[Mapping[Condition, Callable[[Situation], bool]]] = MappingProx
         "idempotent": _is_idempotent,
         "harmless anyway": _is_harmless_anyway,
         "fence moved": _is_fence_moved,
+        "approval open": _is_approval_open,
+        "approval expired": _is_approval_expired,
     }
 )
 

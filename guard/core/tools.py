@@ -11,6 +11,13 @@ from twiceshy_contract.names import EffectClass
 from twiceshy_contract.tools import ToolDeclaration
 
 UNDECLARED_VERSION: Final = 0
+_LATER: Final = frozenset(
+    {
+        "provider_key_header", "retention_seconds", "repeat", "on_doubt", "share", "loop_limit", "redacted",
+        "settle_seconds", "fork", "approval", "compensation", "probe", "simulator", "resource",
+    }
+)  # fmt: skip
+_DEFAULTS: Final = msgspec.to_builtins(ToolDeclaration())
 _STRICTNESS: Final[tuple[EffectClass, ...]] = ("read", "idempotent", "side_effect")
 
 
@@ -35,6 +42,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             attempts=declared.attempts,
             backoff=seconds(declared.backoff_seconds),
             provider_window=None if window is None else seconds(window),
+            settle=seconds(declared.settle_seconds),
+            repeat=declared.repeat,
+            window=None if declared.key.window_seconds is None else seconds(declared.key.window_seconds),
         )
 
 
@@ -52,8 +62,16 @@ def undeclared(tenant: TenantId, name: str) -> Tool:
 
 
 def declaration_digest(declaration: ToolDeclaration) -> bytes:
-    """Return what identifies a declaration: the digest of its canonical form, which says who made it."""
-    return digest(msgspec.to_builtins(declaration))
+    """Return what identifies a declaration: the digest of its canonical form, which says who made it.
+
+    What came later to the declaration and says nothing is left out, so that a new version of this code sees an old
+    declaration as the same.
+    """
+    said = msgspec.to_builtins(declaration)
+    if declaration.key.window_seconds is None:
+        del said["key"]["window_seconds"]
+    silent = {name for name, value in said.items() if name in _LATER and value == _DEFAULTS[name]}
+    return digest({name: value for name, value in said.items() if name not in silent})
 
 
 def merged(declared: ToolDeclaration, held: ToolDeclaration | None) -> ToolDeclaration:

@@ -4,6 +4,8 @@ Each step verifies its assumption and writes in one; where the assumption fails 
 there and writes nothing. No step needs a transaction that stays open while Python thinks.
 """
 
+from uuid import UUID
+
 import msgspec
 
 from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Fence, Instant, Intent, Key, RunId
@@ -12,12 +14,15 @@ from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Fence, 
 class Insert(msgspec.Struct, frozen=True, kw_only=True):
     """Assume that there is no such effect and that its run is open: make it, executing, with its first lease.
 
-    The store sets the intent's `began_at` and `step`, and counts the effect in its run.
+    The store sets the intent's `began_at` and `step`, and counts the effect in its run. With `alone`, no other effect
+    of the tool may be in open doubt in the run. With `hold`, that hold must be held still.
     """
 
     intent: Intent
     token: AttemptToken
     lease: Duration
+    alone: bool = False
+    hold: UUID | None = None
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,13 +38,15 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
     """Assume the version that was seen (0: no such effect): write the effect as planned.
 
     The store sets the version, and for a new effect `began_at` and `step`. Where `open_run` is given, that run must
-    be open as well: the run of whoever is granted the lease. Of evidence an effect keeps the first hundred pieces.
+    be open as well: the run of whoever is granted the lease; where `hold` is given, it must be held still. Of
+    evidence an effect keeps the first hundred pieces.
     """
 
     seen: int
     effect: Effect
     evidence: tuple[Evidence, ...] = ()
     open_run: RunId | None = None
+    hold: UUID | None = None
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,4 +78,17 @@ class RunClosed(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant
 
 
-StepResult = Written | Found | RunClosed
+class Sibling(msgspec.Struct, frozen=True, kw_only=True):
+    """Another effect of the tool is in doubt in the run; nothing was made."""
+
+    effect: Effect
+    at: Instant
+
+
+class HoldGone(msgspec.Struct, frozen=True, kw_only=True):
+    """The hold is not held any more; no lease was granted."""
+
+    at: Instant
+
+
+StepResult = Written | Found | RunClosed | Sibling | HoldGone

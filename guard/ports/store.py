@@ -95,6 +95,9 @@ class EffectStore(Protocol):
         (nothing happened: halve the batch).
         """
 
+    async def newest(self, slot: bytes, occurrence: int) -> int | None:
+        """Return the rank of the newest instance of a slot that is looked up, counted from 1; None: there is none."""
+
     async def overdue(self, limit: int) -> list[Key]:
         """Return keys of executing effects whose lease has run out, longest overdue first."""
 

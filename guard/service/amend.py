@@ -10,7 +10,7 @@ from guard.core.lease import Rules
 from guard.core.lifecycle import Decision, decide
 from guard.core.situation import Event
 from guard.logs import logger, request_id
-from guard.ports.steps import Found, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.ports.steps import Found, HoldGone, Look, Replace, RunClosed, Sibling, Step, StepResult, Written
 from guard.service.intake import Intake
 from guard.service.outcomes import Refused, ReportOutcome, Settled
 from guard.service.registry import Registry
@@ -68,7 +68,7 @@ def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, S
         match found:
             case Written(effect=effect, at=at):
                 return Settled(effect=effect, at=at)
-            case RunClosed():
+            case RunClosed() | Sibling() | HoldGone():
                 return not_found(amendment.key)
             case Found(effect=effect, at=at):
                 if effect is None:

@@ -5,20 +5,16 @@ import itertools
 from collections.abc import Generator
 from typing import assert_never
 
-import msgspec
-
-from guard.core.admission import NextGeneration, OtherArguments, OtherTool, admit, has_drifted
-from guard.core.arguments import arguments_of
-from guard.core.effects import AttemptToken, Duration, Effect, Instant, Intent, TenantId, seconds
-from guard.core.lifecycle import Decision
+from guard.core.effects import AttemptToken, Duration, Instant, TenantId
 from guard.core.situation import Event
-from guard.ports.steps import Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.ports.steps import Found, HoldGone, Insert, Look, RunClosed, Sibling, Step, StepResult, Written
+from guard.service.gates import Gates, Over
 from guard.service.intake import Intake
 from guard.service.measures import Measures
 from guard.service.naming import NamedCall, Naming
-from guard.service.outcomes import BeginOutcome, Granted, Refused, Replayed
+from guard.service.outcomes import Awaiting, BeginOutcome, Granted, Refused, Replayed, Stubbed
 from guard.service.records import Records
-from guard.service.verdicts import refusal
+from guard.service.ruling import as_written, barred, lease_of, rule, rule_on_new
 from guard.service.waiting import GLANCE_SECONDS, Waiters
 from twiceshy_contract.effects import BeginRequest
 
@@ -26,8 +22,11 @@ from twiceshy_contract.effects import BeginRequest
 class Begin:
     """The use case with its waiting."""
 
-    def __init__(self, naming: Naming, intake: Intake, waiters: Waiters, records: Records, measures: Measures) -> None:
+    def __init__(
+        self, naming: Naming, gates: Gates, intake: Intake, waiters: Waiters, records: Records, measures: Measures
+    ) -> None:
         self._naming = naming
+        self._gates = gates
         self._intake = intake
         self._waiters = waiters
         self._records = records
@@ -51,13 +50,22 @@ class Begin:
         return outcome
 
     async def _begun(self, call: NamedCall) -> BeginOutcome:
-        outcome = await self._intake.do(call.lane, begin(call))
-        if isinstance(outcome, Replayed):
-            self._records.keep(outcome.effect)
-        return outcome
+        while True:
+            passed = call if call.is_plain else await self._gates(call)
+            if not isinstance(passed, NamedCall):
+                return passed
+            outcome = await self._intake.do(call.lane, begin(passed))
+            if isinstance(outcome, Over):
+                call = await self._gates.newer(call, outcome.rank)
+                continue
+            if isinstance(outcome, Replayed):
+                self._records.keep(outcome.effect)
+            return outcome
 
     def _replayed(self, call: NamedCall) -> Replayed | None:
         """Answer from what this process has seen; None where only the database can say."""
+        if not call.may_recall:
+            return None
         event = None
         for rank in itertools.count(1):
             record = self._records.get(call.key(rank))
@@ -65,7 +73,8 @@ class Begin:
                 return None
             effect = record.effect
             if call.is_to_the_letter(effect):
-                return Replayed(effect=effect, drift=(), record=record)
+                is_shared = call.is_of_another_run(effect)
+                return Replayed(effect=effect, drift=(), record=None if is_shared else record, is_shared=is_shared)
             event = event or Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
             ruling = rule(call, effect, event, effect.life.ended_at or Instant(0))
             if ruling is not None:
@@ -118,6 +127,10 @@ def _kind(outcome: BeginOutcome) -> str:
             return "execute"
         case Replayed():
             return "replay"
+        case Stubbed():
+            return "stub"
+        case Awaiting():
+            return "await_approval"
         case Refused():
             return outcome.code
     assert_never(outcome)
@@ -136,44 +149,55 @@ def _ring(told: asyncio.Future[bool]) -> None:
         told.set_result(False)
 
 
-def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
+def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome | Over]:
     """Assume that the effect is new; where it is not, rule on what is there and set the ruling by version."""
-    request, rank = call.request, 1
-    token = AttemptToken(request.attempt)
-    lease = _lease(call)
+    request, rank = call.request, call.start
+    token, lease = AttemptToken(request.attempt), lease_of(call)
     event = Event(name="begin", token=token, lease=lease, reopen=request.reopen)
-    found = yield Insert(intent=call.intent(rank), token=token, lease=lease)
+    found = yield _first(call, rank, token, lease)
     while True:
         match found:
             case Written(effect=effect, at=at):
-                return Granted(effect=effect, token=token, at=at, lease=lease, is_recorded=False)
-            case RunClosed():
-                return _run_finished(call)
+                return Granted(effect=effect, token=token, at=at, lease=lease)
+            case RunClosed() | Sibling() | HoldGone():
+                return barred(call, found)
             case Found(effect=effect, at=at):
-                ruling = None if effect is None else rule(call, effect, event, at)
-                if effect is not None and ruling is None:
-                    rank += 1
+                ruling = rule_on_new(call, event, at) if effect is None else rule(call, effect, event, at)
                 if ruling is None:
-                    found = yield Insert(intent=call.intent(rank), token=token, lease=lease)
+                    if call.named_by.looks_up or not call.is_plain:
+                        return Over(rank)
+                    rank += 1
+                    found = yield _first(call, rank, token, lease)
                 elif ruling.planned is None:
                     return ruling.outcome
                 else:
                     found = yield ruling.planned
                     if isinstance(found, Written):
-                        return _as_written(ruling.outcome, found)
+                        return as_written(ruling.outcome, found)
             case _:
                 assert_never(found)
+
+
+def _first(call: NamedCall, rank: int, token: AttemptToken, lease: Duration) -> Insert | Look:
+    """Return the first step about an instance: make it, or, where it may not simply be made, look."""
+    if call.approval is not None:
+        return Look(key=call.key(rank))
+    return Insert(intent=call.intent(rank), token=token, lease=lease, alone=call.needs_alone, hold=call.hold)
 
 
 def watch(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
     """Look what a begin would hear now, without ever granting."""
     event = Event(name="begin", lease=call.rules.lease)
-    rank = 1
+    rank = call.start
     while True:
         found = yield Look(key=call.key(rank))
         if not isinstance(found, Found) or found.effect is None:
             return Refused(code="retry-later", detail="The effect is gone; begin again.", retry_after=0.0)
         ruling = rule(call, found.effect, event, found.at)
+        if ruling is None and call.named_by.looks_up:
+            return Refused(
+                code="retry-later", detail="The effect is over; begin again.", effect=found.effect, retry_after=0.0
+            )
         if ruling is None:
             rank += 1
         elif isinstance(ruling.outcome, Granted):
@@ -185,115 +209,3 @@ def watch(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
             )
         else:
             return ruling.outcome
-
-
-class Ruling(msgspec.Struct, frozen=True, kw_only=True):
-    """What a begin hears of an effect that exists, and the write that must hold first (None: nothing to write)."""
-
-    outcome: BeginOutcome
-    planned: Replace | None = None
-
-
-def rule(call: NamedCall, effect: Effect, event: Event, now: Instant) -> Ruling | None:
-    """Rule on a begin whose key names an effect. None: its arguments belong to the slot's next generation."""
-    admission = admit(call.as_read_now(effect), call.compared, event, call.rules_for(effect), now)
-    match admission:
-        case NextGeneration():
-            return None
-        case OtherTool():
-            return Ruling(outcome=_other_tool(call, effect))
-        case OtherArguments():
-            return Ruling(outcome=_other_arguments(call, effect))
-        case Decision():
-            return _carry_out(call, effect, admission, event, now)
-    assert_never(admission)
-
-
-def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event, now: Instant) -> Ruling:
-    rules = call.rules
-    after = msgspec.structs.replace(effect, life=decision.life)
-    outcome: BeginOutcome
-    if decision.verdict == "granted":
-        is_recorded = bool(decision.life.unresolved(besides=event.token)) or _is_regranted(decision, effect, call)
-        if not is_recorded:
-            after = msgspec.structs.replace(after, intent=_with_arguments(effect.intent, call))
-        token = AttemptToken(call.request.attempt)
-        outcome = Granted(effect=after, token=token, at=now, lease=_lease(call), is_recorded=is_recorded)
-    elif decision.verdict == "replay":
-        outcome = Replayed(effect=effect, drift=_drift(call, effect))
-    else:
-        outcome = refusal(decision.verdict, after, rules, now)
-    if after == effect:
-        return Ruling(outcome=outcome)
-    is_new_try = decision.life.fence > effect.life.fence
-    open_run = call.run_id if is_new_try else None
-    return Ruling(outcome=outcome, planned=Replace(seen=effect.version, effect=after, open_run=open_run))
-
-
-def _lease(call: NamedCall) -> Duration:
-    asked = call.request.lease_seconds
-    return call.rules.lease if asked is None else seconds(asked)
-
-
-def _is_regranted(decision: Decision, effect: Effect, call: NamedCall) -> bool:
-    """Say whether the attempt's own lease came back while the record holds other content than it sends now."""
-    is_regrant = decision.row is not None and decision.row.act == "regrant"
-    return is_regrant and has_drifted(call.as_read_now(effect), call.compared)
-
-
-def _with_arguments(intent: Intent, call: NamedCall) -> Intent:
-    """Take over what the new attempt will run; nothing of the old was applied."""
-    fresh = call.intent(rank=1)
-    return msgspec.structs.replace(
-        intent,
-        arguments=fresh.arguments,
-        identity_digest=fresh.identity_digest,
-        arguments_digest=fresh.arguments_digest,
-        tool_version=fresh.tool_version,
-        worker=fresh.worker,
-    )
-
-
-def _drift(call: NamedCall, effect: Effect) -> tuple[str, ...]:
-    if not has_drifted(call.as_read_now(effect), call.compared):
-        return ()
-    return call.named_by.reader.differing_content(arguments_of(effect.intent.arguments), call.request.arguments)
-
-
-def _as_written(outcome: BeginOutcome, written: Written) -> BeginOutcome:
-    match outcome:
-        case Granted():
-            return msgspec.structs.replace(outcome, effect=written.effect, at=written.at)
-        case Replayed() | Refused():
-            return msgspec.structs.replace(outcome, effect=written.effect)
-    assert_never(outcome)
-
-
-def _run_finished(call: NamedCall) -> Refused:
-    return Refused(
-        code="run-finished",
-        detail=f"Run {call.request.run!r} is finished; tool {call.request.tool!r} was not begun.",
-    )
-
-
-def _other_tool(call: NamedCall, effect: Effect) -> Refused:
-    return Refused(
-        code="key-used-by-another-tool",
-        detail=f"Business key {call.request.business_key!r} belongs to tool {effect.intent.tool!r}; "
-        f"tool {call.request.tool!r} was not begun.",
-        effect=effect,
-    )
-
-
-def _other_arguments(call: NamedCall, effect: Effect) -> Refused:
-    recorded = arguments_of(effect.intent.arguments)
-    differing = call.named_by.reader.differing_identity(recorded, call.request.arguments)
-    paths = tuple(f"/arguments{path}" for path in differing)
-    named_by = "step" if call.rule == "step" else "business key"
-    return Refused(
-        code="arguments-changed",
-        detail=f"This {named_by} of tool {effect.intent.tool!r} was begun with other arguments; they differ at "
-        f"{', '.join(paths)}.",
-        effect=effect,
-        paths=paths,
-    )

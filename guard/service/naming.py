@@ -1,5 +1,7 @@
 """From a call to the effect that it names: tool, scope, slot, arguments as they are read."""
 
+from uuid import UUID
+
 import msgspec
 
 from guard.core.admission import Call
@@ -7,29 +9,66 @@ from guard.core.arguments import Reading, arguments_of
 from guard.core.effects import Effect, Instant, Intent, Key, RunId, TenantId
 from guard.core.keys import effect_key, slot
 from guard.core.lease import Rules, narrowed
+from guard.core.situation import ApprovalStanding
 from guard.service.outcomes import Refused
 from guard.service.registry import KnownTool, Registry
-from guard.service.runs import Runs
+from guard.service.runs import KnownRun, Runs
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.keys import KeyRequest
 from twiceshy_contract.names import KeyRule
 from twiceshy_contract.refusals import Refusal
 
 
+class NeededApproval(msgspec.Struct, frozen=True, kw_only=True):
+    """The approval that an effect needs, and the arguments (JSON text) that an approver put in their place."""
+
+    id: UUID
+    key: Key
+    standing: ApprovalStanding
+    summary: str
+    quorum: int
+    expires_at: Instant | None
+    edited: bytes | None = None
+
+    def standing_at(self, now: Instant) -> ApprovalStanding:
+        """Say how it stands by the clock of the database."""
+        is_late = self.expires_at is not None and self.expires_at <= now
+        return "expired" if self.standing == "open" and is_late else self.standing
+
+
 class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call with everything that its key is made of.
 
-    How it is named is its run's version of the tool, which does not change; `rules` are the registry's of today.
+    How it is named is its run's version of the tool, which does not change; `rules` are those of `held`, the
+    registry's version of today. What the gates find out is added: from which instance of the slot to `start`, how the
+    `approval` stands, and the `hold` that must be held still.
     """
 
     tenant: TenantId
     named_by: KnownTool
+    held: KnownTool
     rules: Rules
     reading: Reading
     rule: KeyRule
     slot: bytes
     run_id: RunId | None
     request: BeginRequest
+    is_forked: bool = False
+    start: int = 1
+    approval: NeededApproval | None = None
+    hold: UUID | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the effect itself decides about the call: no gate stands before it."""
+        request = self.request
+        return not (
+            self.is_forked
+            or self.named_by.needs_gates
+            or self.held.needs_gates
+            or request.delivered
+            or request.saga is not None
+        )
 
     @property
     def compared(self) -> Call:
@@ -71,6 +110,10 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         )
         return msgspec.structs.replace(effect, intent=intent)
 
+    def is_of_another_run(self, effect: Effect) -> bool:
+        """Say whether an effect was done by another run than the caller's."""
+        return effect.intent.run_id != self.run_id
+
     @property
     def lane(self) -> bytes:
         """What decides the lane: a run's calls go through one."""
@@ -101,11 +144,34 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
             arguments=msgspec.json.encode(request.arguments),
             worker=request.worker,
             began_at=Instant(0),
+            slot=self.slot if self.named_by.looks_up else None,
+        )
+
+    @property
+    def may_recall(self) -> bool:
+        """Whether what this process has seen of a final effect answers the call."""
+        return self.is_plain and not self.named_by.looks_up
+
+    @property
+    def needs_alone(self) -> bool:
+        """Whether a doubtful effect of the tool in the run may be this one in other words."""
+        request = self.request
+        return (
+            self.rule == "once"
+            and not request.distinct
+            and not self.named_by.has_roles
+            and self.rules.effect_class == "side_effect"
+            and self.run_id is not None
         )
 
     @property
     def _key_run(self) -> RunId | None:
-        return None if self.rule == "business_key" else self.run_id
+        return None if self.is_tenant_wide else self.run_id
+
+    @property
+    def is_tenant_wide(self) -> bool:
+        """Whether the intent is the tenant's and not its run's."""
+        return self.rule == "business_key" or (self.rule == "once" and self.named_by.is_tenant_wide)
 
 
 class Naming:
@@ -122,7 +188,8 @@ class Naming:
         if rules.effect_class == "read":
             return _only_reads(request)
         understood = _understood(request, held)
-        run_id = await self._run_of(tenant, request.run, understood)
+        run = await self._run_of(tenant, request.run, understood)
+        run_id = None if run is None else run.id
         if run_id is not None:
             named_by = await self._registry.pinned(tenant, run_id, held)
         if named_by is not held:
@@ -133,17 +200,25 @@ class Naming:
         return NamedCall(
             tenant=tenant,
             named_by=named_by,
+            held=held,
             rules=rules if named_by is held else narrowed(rules, named_by.rules),
             reading=reading,
             rule=rule,
-            slot=slot(tenant, run_id, request.tool, rule, slot_value(request, rule, reading)),
+            slot=slot(
+                tenant,
+                None if rule == "once" and named_by.is_tenant_wide else run_id,
+                request.tool,
+                rule,
+                slot_value(request, rule, reading),
+            ),
             run_id=run_id,
             request=request,
+            is_forked=False if run is None else run.fork is not None,
         )
 
     async def _run_of(
         self, tenant: TenantId, name: str | None, understood: tuple[KeyRule, Reading] | Refusal
-    ) -> RunId | None:
+    ) -> KnownRun | None:
         """Return the call's run; a new one is opened only for a call that can be understood."""
         if name is None:
             return None
@@ -152,7 +227,7 @@ class Naming:
         known = await self._runs.get(tenant, name)
         if known is None:
             raise understood
-        return known.id
+        return KnownRun(id=known.id, fork=known.fork)
 
 
 def _understood(request: BeginRequest, known: KnownTool) -> tuple[KeyRule, Reading] | Refusal:

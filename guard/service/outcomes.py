@@ -1,31 +1,58 @@
 """What a use case answers: values that the web layer turns into HTTP, each matched once."""
 
+from uuid import UUID
+
 import msgspec
 
-from guard.core.effects import AttemptToken, Duration, Effect, Instant
+from guard.core.effects import AttemptToken, Duration, Effect, Instant, Key
 from guard.service.records import Record
+from twiceshy_contract.effects import Provenance
 from twiceshy_contract.problems import ProblemCode
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempt holds a lease of this length. `is_recorded`: the recorded arguments are the ones to run."""
+    """The attempt holds a lease of this length. `arguments` are the ones to run in the place of the caller's."""
 
     effect: Effect
     token: AttemptToken
     at: Instant
     lease: Duration
-    is_recorded: bool
+    arguments: dict[str, object] | None = None
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """It happened before. `drift` names content that differs from the record.
 
-    `record` is where the answer may be kept, for the next call that is the same to the letter.
+    `record` is where the answer may be kept, for the next call that is the same to the letter. `is_shared` says that
+    another run than the caller's did it.
     """
 
     effect: Effect
     drift: tuple[str, ...]
     record: Record | None = None
+    is_shared: bool = False
+
+
+class Stubbed(msgspec.Struct, frozen=True, kw_only=True):
+    """A fork may not run the tool: an outcome in its place (JSON text), and which rule decided so."""
+
+    tool: str
+    tool_version: int
+    run: str
+    outcome: bytes
+    provenance: Provenance
+    rule: str
+    origin: Key | None = None
+
+
+class Awaiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A person must decide about the effect, which is pending."""
+
+    effect: Effect
+    approval: UUID
+    summary: str
+    quorum: int
+    expires_at: Instant | None
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,5 +72,5 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
 
 
-BeginOutcome = Granted | Replayed | Refused
+BeginOutcome = Granted | Replayed | Stubbed | Awaiting | Refused
 ReportOutcome = Settled | Refused

@@ -35,9 +35,10 @@ class Preview:
         rule = rule_of(request, known)
         reading = read_arguments(request.arguments, known)
         run = None if request.run is None else await self._runs.get(tenant, request.run)
+        is_tenant_wide = rule == "business_key" or (rule == "once" and known.is_tenant_wide)
         key = None
-        if rule == "business_key" or run is not None:
-            run_id = None if run is None or rule == "business_key" else run.id
+        if is_tenant_wide or run is not None:
+            run_id = None if run is None or is_tenant_wide else run.id
             named = slot(tenant, run_id, request.tool, rule, slot_value(request, rule, reading))
             key = effect_key(named, run_id, request.occurrence, 1)
         return Previewed(key=key, rule=rule, tool=known.tool, reading=reading)

@@ -22,11 +22,20 @@ MAX_PINS: Final = 100_000
 
 
 class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A version of a tool with its rules and the reader of its arguments."""
+    """A version of a tool with its rules and the reader of its arguments.
+
+    Its intents are the tenant's where it `is_tenant_wide`, else their run's. A slot that `looks_up` may have many
+    instances, so that the newest is looked up. `has_roles` says that somebody declared which arguments name a call,
+    `needs_gates` that more than the effect itself decides about one.
+    """
 
     tool: Tool
     rules: Rules
     reader: ArgumentReader
+    is_tenant_wide: bool
+    looks_up: bool
+    has_roles: bool
+    needs_gates: bool
 
 
 class Registry:
@@ -91,4 +100,15 @@ class Registry:
 
 
 def _known(tool: Tool) -> KnownTool:
-    return KnownTool(tool=tool, rules=tool.rules, reader=ArgumentReader(tool.declaration.arguments))
+    rules, declared = tool.rules, tool.declaration
+    roles = declared.arguments
+    gates = (declared.approval, declared.resource, declared.loop_limit)
+    return KnownTool(
+        tool=tool,
+        rules=rules,
+        reader=ArgumentReader(roles),
+        is_tenant_wide=declared.key.scope == "tenant",
+        looks_up=rules.window is not None or rules.repeat != "replay" or rules.effect_class == "idempotent",
+        has_roles=bool(roles.identity or roles.content or roles.ignored),
+        needs_gates=rules.repeat == "ask" or any(gate is not None for gate in gates),
+    )

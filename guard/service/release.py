@@ -9,7 +9,8 @@ from guard.core.admission import NextGeneration, admit
 from guard.core.effects import AttemptToken, Effect, TenantId
 from guard.core.lifecycle import decide
 from guard.core.situation import Event
-from guard.ports.steps import Found, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.ports.steps import Found, HoldGone, Look, Replace, RunClosed, Sibling, Step, StepResult, Written
+from guard.service.gates import Gates
 from guard.service.intake import Intake
 from guard.service.naming import NamedCall, Naming
 from guard.service.outcomes import Refused, ReportOutcome, Settled
@@ -19,8 +20,9 @@ from twiceshy_contract.effects import BeginRequest
 class Release:
     """Ends a token: the lease it may hold is free, and a begin that still comes with it gets none."""
 
-    def __init__(self, naming: Naming, intake: Intake) -> None:
+    def __init__(self, naming: Naming, gates: Gates, intake: Intake) -> None:
         self._naming = naming
+        self._gates = gates
         self._intake = intake
 
     async def __call__(self, tenant: TenantId, request: BeginRequest) -> ReportOutcome:
@@ -28,12 +30,14 @@ class Release:
         call = await self._naming.name(tenant, request)
         if isinstance(call, Refused):
             return call
+        if not call.is_plain or call.named_by.looks_up:
+            call = (await self._gates.instance(call)).call
         return await self._intake.do(call.lane, release(call))
 
 
 def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
     """Find the instance that the begin would have named, and write down that the token ended."""
-    rules, rank = call.rules, 1
+    rules, rank = call.rules, call.start
     event = Event(name="release", token=AttemptToken(call.request.attempt))
     found = yield Look(key=call.key(rank))
     while True:
@@ -42,6 +46,8 @@ def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
                 return Settled(effect=found.effect, at=found.at)
             case RunClosed():
                 return Refused(code="run-finished", detail=f"Run {call.request.run!r} is finished.")
+            case Sibling() | HoldGone():
+                return Refused(code="not-possible", detail="The release was taken for a begin.")
             case Found():
                 pass
             case _:

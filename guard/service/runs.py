@@ -1,9 +1,10 @@
 """Runs as the service knows them. A run's identity never changes, so it is kept; its state is the store's."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from guard.core.effects import RunId, TenantId
+from guard.core.forks import Fork
 from guard.core.runs import Run
 from guard.ports.store import RunStore
 from guard.service.loading import Loader
@@ -14,25 +15,35 @@ MAX_KNOWN: Final = 100_000
 """Names of runs that a process remembers."""
 
 
+class KnownRun(NamedTuple):
+    """What never changes of a run: its id, and what it may do if it is a fork."""
+
+    id: RunId
+    fork: Fork | None
+
+
 class Runs:
     """Opening, finding and ending runs."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._loader: Loader[str, Run] = Loader(self._open)
-        self._known: Recent[tuple[TenantId, str], RunId] = Recent(MAX_KNOWN)
+        self._known: Recent[tuple[TenantId, str], KnownRun] = Recent(MAX_KNOWN)
 
-    async def identify(self, tenant: TenantId, name: str) -> RunId:
-        """Return the id of a run, which is opened where it is new."""
+    async def identify(self, tenant: TenantId, name: str) -> KnownRun:
+        """Return what never changes of a run, which is opened where it is new."""
         known = self._known.get((tenant, name))
-        return (await self.open(tenant, name)).id if known is None else known
+        if known is None:
+            run = await self.open(tenant, name)
+            known = KnownRun(id=run.id, fork=run.fork)
+        return known
 
     async def open(self, tenant: TenantId, name: str) -> Run:
         """Find a run, or open it."""
         run = await self._loader.get(tenant, name)
         if run is None:
             raise LookupError(f"the store opened no run {name!r}")
-        self._known.keep((tenant, name), run.id)
+        self._known.keep((tenant, name), KnownRun(id=run.id, fork=run.fork))
         return run
 
     async def get(self, tenant: TenantId, name: str) -> Run | None:

@@ -14,6 +14,7 @@ from guard.ports.store import EffectFilter, Store
 from guard.service.amend import Amend, look
 from guard.service.begin import Begin
 from guard.service.finish import Commit, Fail
+from guard.service.gates import Gates
 from guard.service.intake import Intake
 from guard.service.jitter import Jitter
 from guard.service.measures import Measures
@@ -52,11 +53,12 @@ class UseCases:
         self.runs = Runs(store.runs)
         naming = Naming(self.registry, self.runs)
         amend = Amend(self.registry, self._intake)
-        self.begin = Begin(naming, self._intake, self._waiters, self._records, self.measures)
+        gates = Gates(store.effects, self._intake)
+        self.begin = Begin(naming, gates, self._intake, self._waiters, self._records, self.measures)
         self.commit = Commit(amend, self._intake)
         self.fail = Fail(amend, jitter)
         self.renew = Renew(amend)
-        self.release = Release(naming, self._intake)
+        self.release = Release(naming, gates, self._intake)
         self.resolve = Resolve(amend)
         self.preview = Preview(self.registry, self.runs)
         self.status = Status(store)

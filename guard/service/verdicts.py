@@ -9,7 +9,7 @@ from guard.core.lifecycle import Verdict
 from guard.service.outcomes import Refused
 
 
-def refusal(verdict: Verdict, effect: Effect, rules: Rules, now: Instant) -> Refused:  # noqa: PLR0911
+def refusal(verdict: Verdict, effect: Effect, rules: Rules, now: Instant) -> Refused:  # noqa: C901, PLR0911
     """Put a verdict that is not a success into words."""
     name = f"Effect {effect.intent.key.hex()[:16]}… of tool {effect.intent.tool!r}"
     latest = effect.life.latest
@@ -45,6 +45,16 @@ def refusal(verdict: Verdict, effect: Effect, rules: Rules, now: Instant) -> Ref
                 code="outcome-in-doubt",
                 detail=f"{name} may or may not have happened: attempt {effect.life.fence} ended without word. "
                 f"Find out, then POST /v1/effects/{effect.intent.key.hex()}/resolve.",
+                effect=effect,
+            )
+        case "await_approval":
+            return Refused(
+                code="not-possible", detail=f"{name} waits for an approval that is not known.", effect=effect
+            )
+        case "approval_expired":
+            return Refused(
+                code="approval-expired",
+                detail=f"{name} was not approved before its deadline, and not denied either.",
                 effect=effect,
             )
         case "lease_lost":

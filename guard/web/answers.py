@@ -12,7 +12,16 @@ from guard.core.effects import SECOND, Attempt, Effect, Evidence, Instant
 from guard.core.keys import downstream_key
 from guard.core.runs import Run
 from guard.core.tools import Tool
-from guard.service.outcomes import BeginOutcome, Granted, Refused, Replayed, ReportOutcome, Settled
+from guard.service.outcomes import (
+    Awaiting,
+    BeginOutcome,
+    Granted,
+    Refused,
+    Replayed,
+    ReportOutcome,
+    Settled,
+    Stubbed,
+)
 from guard.service.use_cases import Shown
 from guard.web import problems
 from guard.web.answer import Answer, json_answer
@@ -20,6 +29,7 @@ from guard.web.instants import rfc3339, rfc3339_or_none, seconds_between
 from guard.web.wire import wire_key
 from twiceshy_contract.effects import (
     AttemptView,
+    AwaitAnswer,
     Drift,
     EffectAnswer,
     EffectSummary,
@@ -29,6 +39,8 @@ from twiceshy_contract.effects import (
     Outcome,
     RepeatOf,
     ReplayAnswer,
+    SharedFrom,
+    StubAnswer,
 )
 from twiceshy_contract.names import KeyRule, PublicState
 from twiceshy_contract.runs import RunView
@@ -71,6 +83,10 @@ def begun(outcome: BeginOutcome) -> Answer:
             return execute(outcome)
         case Replayed():
             return replay(outcome)
+        case Stubbed():
+            return stub(outcome)
+        case Awaiting():
+            return await_approval(outcome)
         case Refused():
             return problems.refused(outcome)
     assert_never(outcome)
@@ -94,7 +110,7 @@ def execute(granted: Granted) -> Answer:
         ExecuteAnswer(
             **_common(effect),
             attempt=granted.token,
-            arguments=arguments_of(effect.intent.arguments) if granted.is_recorded else None,
+            arguments=granted.arguments,
             downstream_key=downstream_key(effect.intent.key, effect.life.epoch),
             lease_expires_at=rfc3339(attempt.deadline),
             lease_seconds=granted.lease / SECOND,
@@ -124,10 +140,52 @@ def _replay(replayed: Replayed) -> Answer:
             committed_at=rfc3339(effect.life.ended_at or Instant(0)),
             repeat_of=RepeatOf(run=effect.intent.run, step=effect.intent.step),
             drift=Drift(content=replayed.drift) if replayed.drift else None,
+            shared=SharedFrom(run=effect.intent.run) if replayed.is_shared else None,
+            said=_said(effect),
         ),
         said="replay",
         headers=_REPLAYED,
     )
+
+
+def stub(stubbed: Stubbed) -> Answer:
+    """Answer 200 with an outcome in the place of the tool's."""
+    return json_answer(
+        StubAnswer(
+            tool=stubbed.tool,
+            tool_version=stubbed.tool_version,
+            run=stubbed.run,
+            outcome=msgspec.json.decode(stubbed.outcome, type=Outcome),
+            provenance=stubbed.provenance,
+            rule=stubbed.rule,
+            origin=None if stubbed.origin is None else wire_key(stubbed.origin),
+        ),
+        said="stub",
+    )
+
+
+def await_approval(awaiting: Awaiting) -> Answer:
+    """Answer 202: a person must decide."""
+    return json_answer(
+        AwaitAnswer(
+            **_common(awaiting.effect),
+            approval=awaiting.approval,
+            summary=awaiting.summary,
+            quorum=awaiting.quorum,
+            expires_at=rfc3339_or_none(awaiting.expires_at),
+        ),
+        status=202,
+        said="await_approval",
+    )
+
+
+def _said(effect: Effect) -> str:
+    """Say to a model that what it asks for has happened."""
+    intent, life = effect.intent, effect.life
+    where = "" if intent.step is None else f" at step {intent.step}"
+    whose = "" if intent.run is None else f" of run {intent.run}"
+    done = "done" if life.state == "succeeded" else "refused"
+    return f"{done}{where}{whose}, {rfc3339(life.ended_at or Instant(0))}"
 
 
 def settled(answer: Settled) -> Answer:

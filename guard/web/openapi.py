@@ -33,13 +33,14 @@ Struct = type[msgspec.Struct]
 def documented(
     summary: str,
     *,
-    answers: Mapping[int, Struct],
+    answers: Mapping[int, Struct | tuple[Struct, ...]],
     body: Struct | None = None,
     query: Struct | None = None,
     problems: tuple[int, ...] = (),
 ) -> type[Operation]:
     """Describe an operation. Problems are given by status; the description names their codes."""
-    _wire_structs.update(answers.values(), {body} if body else ())
+    kinds = {status: kind if isinstance(kind, tuple) else (kind,) for status, kind in answers.items()}
+    _wire_structs.update(*kinds.values(), {body} if body else ())
 
     @dataclass
     class Documented(Operation):
@@ -47,7 +48,7 @@ def documented(
 
         def __post_init__(self) -> None:
             self.summary = summary
-            self.responses = {str(status): _answer(kind) for status, kind in answers.items()}
+            self.responses = {str(status): _answer(kind) for status, kind in kinds.items()}
             self.responses |= {str(status): _problem(status) for status in problems}
             if body is not None:
                 self.request_body = RequestBody(content={"application/json": _media(body)}, required=True)
@@ -87,13 +88,14 @@ def _any_json(_kind: type) -> dict[str, object]:
     return {"description": "any JSON value, in tagged form"}
 
 
-def _media(kind: Struct) -> OpenAPIMediaType:
-    return OpenAPIMediaType(schema=Reference(ref=_COMPONENTS.format(name=kind.__name__)))
+def _media(*kinds: Struct) -> OpenAPIMediaType:
+    one, *others = [Reference(ref=_COMPONENTS.format(name=kind.__name__)) for kind in kinds]
+    return OpenAPIMediaType(schema=Schema(one_of=[one, *others]) if others else one)
 
 
-def _answer(kind: Struct) -> OpenAPIResponse:
-    description = (kind.__doc__ or kind.__name__).partition("\n")[0]
-    return OpenAPIResponse(description=description, content={"application/json": _media(kind)})
+def _answer(kinds: tuple[Struct, ...]) -> OpenAPIResponse:
+    description = " Or: ".join((kind.__doc__ or kind.__name__).partition("\n")[0] for kind in kinds)
+    return OpenAPIResponse(description=description, content={"application/json": _media(*kinds)})
 
 
 def _problem(status: int) -> OpenAPIResponse:

@@ -12,7 +12,8 @@ from twiceshy._transports.base import Request
 from twiceshy.exceptions import EffectRef, SetupError, ToolArgumentError
 from twiceshy_contract.canonical import MAX_BYTES
 from twiceshy_contract.effects import BeginRequest
-from twiceshy_contract.names import BusinessKey, CallerStep, Occurrence, RunName
+from twiceshy_contract.names import BusinessKey, CallerStep, Occurrence, Priority, RunName
+from twiceshy_contract.wire import EffectKey
 
 BEGIN_GRACE_SECONDS = 10.0
 """How much longer than its wait a begin may take."""
@@ -25,6 +26,8 @@ class CallKeys(msgspec.Struct, frozen=True, kw_only=True):
     step: int | str | None = None
     occurrence: int = 1
     reopen: bool = False
+    distinct: bool = False
+    priority: int = 0
 
 
 _NO_KEYS: Final = CallKeys()
@@ -38,6 +41,8 @@ class _CheckedKeys(msgspec.Struct, frozen=True, kw_only=True):
     step: CallerStep | None
     occurrence: Occurrence
     reopen: bool
+    distinct: bool
+    priority: Priority
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +54,9 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     written: dict[str, object]
     run: str | None
     keys: CallKeys
+    requester: str | None = None
+    saga: str | None = None
+    compensates: str | None = None
 
     @property
     def reference(self) -> EffectRef:
@@ -68,6 +76,11 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
             wait_seconds=wait_seconds,
             worker=worker,
             reopen=self.keys.reopen,
+            distinct=self.keys.distinct,
+            priority=self.keys.priority,
+            requester=self.requester,
+            saga=self.saga,
+            compensates=None if self.compensates is None else EffectKey(self.compensates),
         )
 
 

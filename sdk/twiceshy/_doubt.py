@@ -1,9 +1,9 @@
 """Doubt as the caller meets it: nobody knows whether the effect happened, and these are the ways out."""
 
 from twiceshy._effect import surrounding_effect
-from twiceshy._options import OnDoubt
 from twiceshy._said import note
 from twiceshy.exceptions import EffectRef, OutcomeInDoubt, RunSuspended
+from twiceshy_contract.names import OnDoubt
 
 
 def in_doubt(

@@ -10,12 +10,13 @@ from twiceshy._marks import marks_sending
 from twiceshy._normalisers import NormaliserOption, checked_normalisers
 from twiceshy._pointers import require_arguments, require_lists
 from twiceshy.exceptions import SetupError
-from twiceshy_contract.names import EffectClass, KeyRule, ToolName
+from twiceshy_contract.names import EffectClass, KeyRule, KeyScope, OnDoubt, Repeat, ToolName
+from twiceshy_contract.policies import ApprovalRule, Compensation, ForkRule, ResourceRule, Simulator
 from twiceshy_contract.tools import ArgumentRoles, KeyDeclaration, ToolDeclaration
 from twiceshy_contract.variables import did_you_mean
 
 Verdict = Literal["not_applied", "rejected", "unknown"]
-OnDoubt = Literal["suspend", "tell"]
+OnApproval = Literal["suspend", "wait"]
 Classify: TypeAlias = Callable[[BaseException], Verdict | None]
 
 STRICTNESS: Final[Mapping[EffectClass, int]] = {"read": 0, "idempotent": 1, "side_effect": 2}
@@ -35,6 +36,13 @@ class ToolOptions(TypedDict, total=False):
     says, until that wait would end more than `deadline_seconds` after the call was made; 0 never tries again. A wait
     that would end later is not begun: the tool's error is raised, and its note says when to call again. Neither cuts
     off a tool that runs, and `attempts` bounds the tries of all calls together.
+
+    With `scope="tenant"` a call happens once for all runs, with `window_seconds` once in a while that slides from its
+    end; `share=True` takes another run's answer as one's own. `repeat` says what a call means whose effect has
+    succeeded. More than `loop_limit` calls of one intent in one run are refused. What `redacted` names is never
+    stored. `approval` makes a person decide first, `on_approval` says whether the call waits for that or suspends the
+    run. `compensation` takes the effect back in a saga, `resource` claims a time of a room or a calendar, `fork` and
+    `simulator` say what a fork may do.
 
     An effect is open to another try after `not_applied`, and, where it is `idempotent`, after anything that proves
     nothing, such as a time-out or a defect of the tool: to repeat it is harmless, that is what the word means. What
@@ -57,6 +65,21 @@ class ToolOptions(TypedDict, total=False):
     on_doubt: OnDoubt
     wait_seconds: float
     deadline_seconds: float
+    scope: KeyScope
+    window_seconds: float | None
+    repeat: Repeat
+    share: bool | None
+    provider_key_header: str | None
+    retention_seconds: float | None
+    settle_seconds: float
+    loop_limit: int | None
+    redacted: Sequence[str]
+    fork: ForkRule
+    approval: bool | ApprovalRule
+    on_approval: OnApproval
+    compensation: Compensation | None
+    simulator: Simulator | None
+    resource: ResourceRule | None
 
 
 class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +101,21 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
     on_doubt: OnDoubt = "suspend"
     wait_seconds: float = 30
     deadline_seconds: float = 60
+    scope: KeyScope = "run"
+    window_seconds: float | None = None
+    repeat: Repeat = "replay"
+    share: bool | None = None
+    provider_key_header: str | None = None
+    retention_seconds: float | None = None
+    settle_seconds: float = 10
+    loop_limit: int | None = None
+    redacted: Sequence[str] = ()
+    fork: ForkRule = "auto"
+    approval: bool | ApprovalRule = False
+    on_approval: OnApproval = "suspend"
+    compensation: Compensation | None = None
+    simulator: Simulator | None = None
+    resource: ResourceRule | None = None
 
 
 _NAMES: Final = ToolRules.__struct_fields__
@@ -112,9 +150,10 @@ def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
     name = _checked(given, ToolName, f"the tool's name {given!r}")
     _check_choices(name, rules)
     require_seconds(name, wait_seconds=rules.wait_seconds, deadline_seconds=rules.deadline_seconds)
-    require_lists(name, {"identity": rules.identity, "content": rules.content, "ignored": rules.ignored})
+    roles = {"identity": rules.identity, "content": rules.content, "ignored": rules.ignored}
+    require_lists(name, {**roles, "redacted": rules.redacted})
     signature = Signature(name, function)
-    require_arguments(name, [*rules.identity, *rules.content, *rules.ignored], signature.parameters)
+    require_arguments(name, [*rules.identity, *rules.content, *rules.ignored, *rules.redacted], signature.parameters)
     declaration = _declaration(name, rules)
     require_arguments(name, rules.normalisers, signature.parameters)
     return ToolSpec(
@@ -140,6 +179,10 @@ def _check_choices(name: str, rules: ToolRules) -> None:
         ("effect", rules.effect, get_args(EffectClass)),
         ("key", rules.key, get_args(KeyRule)),
         ("on_doubt", rules.on_doubt, get_args(OnDoubt)),
+        ("scope", rules.scope, get_args(KeyScope)),
+        ("repeat", rules.repeat, get_args(Repeat)),
+        ("fork", rules.fork, get_args(ForkRule)),
+        ("on_approval", rules.on_approval, get_args(OnApproval)),
     ):
         if said not in known:
             choice = ", ".join(map(repr, known))
@@ -158,7 +201,7 @@ def _unknown(options: ToolOptions) -> str:
 def _declaration(name: str, rules: ToolRules) -> ToolDeclaration:
     declaration = ToolDeclaration(
         class_=rules.effect,
-        key=KeyDeclaration(rule=rules.key),
+        key=_key(name, rules),
         arguments=ArgumentRoles(
             identity=tuple(rules.identity),
             content=tuple(rules.content),
@@ -170,11 +213,30 @@ def _declaration(name: str, rules: ToolRules) -> ToolDeclaration:
         backoff_seconds=rules.backoff_seconds,
         provider_window_seconds=rules.provider_window_seconds,
         declared_by="code",
+        provider_key_header=rules.provider_key_header,
+        retention_seconds=rules.retention_seconds,
+        repeat=rules.repeat,
+        share=rules.share,
+        loop_limit=rules.loop_limit,
+        redacted=tuple(rules.redacted),
+        settle_seconds=rules.settle_seconds,
+        fork=rules.fork,
+        approval=ApprovalRule() if rules.approval is True else (rules.approval or None),
+        compensation=rules.compensation,
+        simulator=rules.simulator,
+        resource=rules.resource,
     )
     checked: ToolDeclaration = _checked(
         msgspec.to_builtins(declaration), ToolDeclaration, f"what is said of the tool {name}"
     )
     return checked
+
+
+def _key(name: str, rules: ToolRules) -> KeyDeclaration:
+    try:
+        return KeyDeclaration(rule=rules.key, scope=rules.scope, window_seconds=rules.window_seconds)
+    except ValueError as error:
+        raise SetupError(f"{name}: {error}.") from error
 
 
 def _checked(value: object, kind: Any, what: str) -> Any:

@@ -81,13 +81,23 @@ class Tool(Generic[P, R]):
         step: int | str | None = None,
         occurrence: int = 1,
         reopen: bool = False,
+        distinct: bool = False,
+        priority: int = 0,
     ) -> Self:
         """Return the tool under a key for the calls made through it.
 
         `business_key` names the intent across all runs, `step` by the caller's own count, `occurrence` the n-th
-        intended repeat. `reopen` allows another try where the attempts were exhausted.
+        intended repeat. `reopen` allows another try where the attempts were exhausted. `distinct` says that it is
+        another intent than one of the same tool that is in doubt. `priority` is that of the hold on its resource.
         """
-        keys = CallKeys(business_key=business_key, step=step, occurrence=occurrence, reopen=reopen)
+        keys = CallKeys(
+            business_key=business_key,
+            step=step,
+            occurrence=occurrence,
+            reopen=reopen,
+            distinct=distinct,
+            priority=priority,
+        )
         return self._again(self._function, self._spec, keys)
 
     def __reduce__(self) -> str:

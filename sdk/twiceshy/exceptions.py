@@ -14,6 +14,16 @@
         │   ├── ArgumentsChanged       the step or business key was used with other arguments
         │   ├── KeyUsedByAnotherTool   the business key belongs to another tool
         │   ├── RunFinished            the run takes no new effects
+        │   ├── ClaimedByAnother       another run has done it: `result` is what it got
+        │   ├── RecordExpired          it happened so long ago that only its digests are kept
+        │   ├── SiblingInDoubt         a call in other words is in doubt, and may be this one
+        │   ├── LoopLimitReached       the run asks for the same thing over and over
+        │   ├── ApprovalDenied         a person has said no
+        │   ├── ApprovalExpired        nobody has decided in time
+        │   ├── ResourceHeld           the resource is held for an interval that overlaps
+        │   ├── HoldLost               a higher priority has taken the hold
+        │   ├── SagaOver               the saga takes no such step any more
+        │   ├── PolicyDenied           the rules of the registry or of a fork forbid it
         │   └── RequestRefused         the service refused the request itself
         ├── OutcomeInDoubt             nobody knows whether it happened (with on_doubt="tell")
         ├── OutcomeError               the tool ran, its outcome did not reach the record as usual
@@ -29,67 +39,73 @@
     └── Rejected                       it was refused for good; replays raise it again
 
     RunSuspended (BaseException)       doubt ends the run until someone settles it; `except Exception` lets it pass
+    ├── ApprovalAwaited                a person must decide first
+    └── ForkSuspended                  the fork stops at a call that may not run live
 
 A class's docstring is its default message.
 """
 
-import inspect
-import logging
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Final
-from uuid import UUID
 
-import msgspec
+from twiceshy._base_errors import BeginError, EffectError, EffectRef, GuardError, RunSuspended
+from twiceshy._policy_errors import (
+    ApprovalAwaited,
+    ApprovalDenied,
+    ApprovalExpired,
+    ClaimedByAnother,
+    ForkSuspended,
+    HoldLost,
+    LoopLimitReached,
+    PolicyDenied,
+    RecordExpired,
+    ResourceHeld,
+    SagaOver,
+    SiblingInDoubt,
+)
+from twiceshy._reported import NotApplied, Rejected, ReportedOutcome
 
-from twiceshy._said import kind_of
-from twiceshy._seconds import seconds_of
-
-_log: Final = logging.getLogger("twiceshy")
-
-
-class EffectRef(msgspec.Struct, frozen=True, kw_only=True):
-    """Name the effect that an error is about, as far as it is known."""
-
-    tool: str
-    key: str | None = None
-    run: str | None = None
-    attempt: UUID | None = None
-    fence: int | None = None
-
-
-class _Portable(BaseException):
-    """An exception that survives pickling whatever its constructor asks for, as process pools need it."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (type(self), self.args, self.__dict__)
-
-
-def _rebuilt(kind: type[BaseException], args: tuple[object, ...], state: dict[str, object]) -> BaseException:
-    error = kind.__new__(kind, *args)
-    error.args = args
-    error.__dict__.update(state)
-    return error
-
-
-class GuardError(_Portable, Exception):
-    """The guard could not do its work."""
-
-    def __init__(self, message: str = "") -> None:
-        super().__init__(message or inspect.cleandoc(type(self).__doc__ or ""))
-
-
-class EffectError(GuardError):
-    """Something about one effect went wrong."""
-
-    def __init__(self, message: str = "", *, effect: EffectRef) -> None:
-        super().__init__(message)
-        self.effect = effect
-
-    @property
-    def key(self) -> str | None:
-        """The effect's key, where the service has named it."""
-        return self.effect.key
+__all__ = [
+    "ApprovalAwaited",
+    "ApprovalDenied",
+    "ApprovalExpired",
+    "ArgumentsChanged",
+    "AttemptsExhausted",
+    "BeginError",
+    "ClaimedByAnother",
+    "EffectError",
+    "EffectRef",
+    "ForkSuspended",
+    "GuardError",
+    "GuardUnavailable",
+    "HoldLost",
+    "InProgress",
+    "KeyUsedByAnotherTool",
+    "LeaseLost",
+    "LoopLimitReached",
+    "NoEffect",
+    "NoRun",
+    "NotApplied",
+    "OutcomeError",
+    "OutcomeInDoubt",
+    "OutcomeNotDelivered",
+    "PolicyDenied",
+    "RecordError",
+    "RecordExpired",
+    "RecordMismatch",
+    "Rejected",
+    "ReportedOutcome",
+    "RequestRefused",
+    "ResourceHeld",
+    "ResultNotKept",
+    "RetryLater",
+    "RunFinished",
+    "RunSuspended",
+    "SagaOver",
+    "SetupError",
+    "SiblingInDoubt",
+    "Superseded",
+    "ToolArgumentError",
+]
 
 
 class SetupError(GuardError):
@@ -118,10 +134,6 @@ class NoEffect(GuardError):
 
     A thread that the tool started itself does not see it; hand the effect over as an argument.
     """
-
-
-class BeginError(EffectError):
-    """The service did not let the tool run."""
 
 
 class GuardUnavailable(BeginError):
@@ -218,56 +230,3 @@ class ResultNotKept(RecordError):
 
 class RecordMismatch(RecordError):
     """The record does not fit the tool's annotations. Take back the change of the annotation or the tool."""
-
-
-class ReportedOutcome(_Portable, Exception):
-    """A tool says what happened."""
-
-
-class NotApplied(ReportedOutcome):
-    """Nothing was applied; the effect may be tried again, after `retry_after` where given.
-
-    That is a number of seconds or a timedelta; the attribute holds seconds. What is neither is ignored with a
-    warning, so that the outcome is still told.
-    """
-
-    def __init__(self, message: str = "", *, retry_after: float | timedelta | None = None) -> None:
-        super().__init__(message or "nothing was applied")
-        self.retry_after: float | None = seconds_of(retry_after)
-
-
-class Rejected(ReportedOutcome):
-    """The other side refused for good. Replays raise it again, with the recorded `type` and `data`.
-
-    A `type` that is no text is ignored with a warning, so that the outcome is still told.
-    """
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        data: object = None,
-        type: str | None = None,  # noqa: A002 - the wire's word
-    ) -> None:
-        super().__init__(message or "the effect was rejected")
-        self.data = data
-        if type is not None and not isinstance(type, str):
-            _log.warning("The type of a rejection is ignored: it is a %s and must be a text.", kind_of(type))
-            type = None  # noqa: A001 - the wire's word
-        self.type: str = type or "Rejected"
-
-
-class RunSuspended(_Portable):
-    """Nobody knows whether the effect happened: the run stops here until someone settles it.
-
-    It is not an Exception, so that no `except Exception` in an agent's loop tries another way round.
-    """
-
-    def __init__(self, message: str = "", *, effect: EffectRef) -> None:
-        super().__init__(message or inspect.cleandoc(type(self).__doc__ or ""))
-        self.effect = effect
-
-    @property
-    def key(self) -> str | None:
-        """The effect's key."""
-        return self.effect.key

@@ -13,6 +13,8 @@ from twiceshy_contract.names import (
     KeyRule,
     LeaseSeconds,
     Occurrence,
+    Person,
+    Priority,
     PublicState,
     Reason,
     RunName,
@@ -31,6 +33,11 @@ class BeginRequest(_Request, frozen=True, kw_only=True):
     """Ask for the right to run a tool once. `run` or `business_key` must name the scope.
 
     `attempt` is a UUID that the client draws at random for this try; asking again with it is safe.
+
+    `delivered` are keys whose outcomes the caller knows from earlier answers of this run. `distinct` says that this
+    is another intent than one that is in doubt. `requester` is the person for whom the agent acts. `priority` is that
+    of the hold on the tool's resource. `saga` is the saga that the effect belongs to, `compensates` the key of the
+    saga's effect that it takes back.
     """
 
     tool: ToolName
@@ -44,6 +51,12 @@ class BeginRequest(_Request, frozen=True, kw_only=True):
     wait_seconds: WaitSeconds = 0
     worker: Worker | None = None
     reopen: bool = False
+    delivered: Annotated[tuple[EffectKey, ...], msgspec.Meta(max_length=1000)] = ()
+    distinct: bool = False
+    requester: Person | None = None
+    priority: Priority = 0
+    saga: RunName | None = None
+    compensates: EffectKey | None = None
 
 
 TypeName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -100,6 +113,16 @@ class RepeatOf(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
 
 
+class SharedFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer is another run's: the run that did it (null: none was named)."""
+
+    run: str | None
+
+
+Provenance = Literal["recorded", "simulator"]
+"""Where a fork's answer comes from: its parent's record, or the tool's simulator."""
+
+
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What every answer about one effect carries. `step` counts the run's effects; it enters no key."""
 
@@ -130,15 +153,38 @@ class ExecuteAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", ta
 
 
 class ReplayAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="replay"):
-    """It happened before: the recorded result or error."""
+    """It happened before: the recorded result or error. `said` tells a model so, such as `done at step 3`."""
 
     outcome: Outcome
     committed_at: str
     repeat_of: RepeatOf
     drift: Drift | None = None
+    shared: SharedFrom | None = None
+    said: str = ""
 
 
-BeginAnswer = ExecuteAnswer | ReplayAnswer
+class StubAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", tag="stub"):
+    """A fork may not run the tool: an outcome in its place, where it comes from, and the rule that decided so."""
+
+    tool: str
+    tool_version: int
+    run: str
+    outcome: Outcome
+    provenance: Provenance
+    rule: str
+    origin: EffectKey | None = None
+
+
+class AwaitAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="await_approval"):
+    """A person must decide; no lease is held meanwhile. Read `/v1/approvals/{approval}` with `wait` to hear it."""
+
+    approval: UUID
+    summary: str
+    quorum: int
+    expires_at: str | None
+
+
+BeginAnswer = ExecuteAnswer | ReplayAnswer | StubAnswer | AwaitAnswer
 
 
 class CommitRequest(_Request, frozen=True, kw_only=True):

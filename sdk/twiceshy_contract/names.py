@@ -24,10 +24,17 @@ Worker = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_C
 Occurrence = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 LeaseSeconds = Annotated[float, msgspec.Meta(ge=1, le=3600)]
 WaitSeconds = Annotated[float, msgspec.Meta(ge=0, le=30)]
+Person = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL)]
+"""How a person is called: 1 to 200 characters without control characters."""
+Priority = Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
 FenceNumber = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 
 EffectClass = Literal["read", "idempotent", "side_effect"]
 """`read` changes nothing, `idempotent` may be repeated harmlessly, `side_effect` must not happen twice."""
 PublicState = Literal["pending", "executing", "succeeded", "failed", "in_doubt"]
+Repeat = Literal["replay", "allow", "ask"]
+"""What a call means whose effect has succeeded: the record again, a new effect, or one that a person must approve."""
+OnDoubt = Literal["suspend", "tell"]
+KeyScope = Literal["run", "tenant"]
 KeyRule = Literal["once", "step", "business_key"]
 """What names an intent: its identity arguments, the caller's step, or a key of the business."""

@@ -9,19 +9,29 @@ from typing import Final, Literal
 import msgspec
 
 ProblemCode = Literal[
+    "approval-expired",
     "arguments-changed",
     "attempts-exhausted",
     "changed-since",
+    "decided-already",
+    "expired",
+    "forbidden",
+    "hold-lost",
     "in-progress",
     "invalid-request",
     "key-used-by-another-tool",
     "lease-lost",
+    "loop-limit",
     "method-not-allowed",
     "not-found",
     "not-possible",
     "outcome-in-doubt",
+    "resource-held",
     "retry-later",
     "run-finished",
+    "run-suspended",
+    "saga-over",
+    "sibling-in-doubt",
     "store-unavailable",
     "superseded",
     "too-large",
@@ -78,6 +88,11 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
+    "approval-expired": ProblemKind(
+        status=409,
+        title="Nobody approved the effect in time",
+        remedy="That is no denial. Begin again with `reopen: true` to ask anew.",
+    ),
     "arguments-changed": ProblemKind(
         status=422,
         title="The step or business key was used with other arguments",
@@ -93,6 +108,27 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The effect has moved on since you looked",
         remedy="Read the effect again, decide anew, and resolve it with the fence that it has now.",
+    ),
+    "decided-already": ProblemKind(
+        status=409,
+        title="The approval is decided",
+        remedy="Read the approval: one decision counts, and it stays.",
+    ),
+    "expired": ProblemKind(
+        status=410,
+        title="The effect is final and its record has expired",
+        remedy="It happened, or was refused, so long ago that only its digests are kept; nothing ran now. "
+        "Use a new business key, step or occurrence for a new intent.",
+    ),
+    "forbidden": ProblemKind(
+        status=403,
+        title="The rules do not allow this",
+        remedy="Nothing ran and nothing was changed.",
+    ),
+    "hold-lost": ProblemKind(
+        status=409,
+        title="The hold on the resource is lost",
+        remedy="Do not act on it. Place a new hold, or choose another time.",
     ),
     "in-progress": ProblemKind(
         status=409,
@@ -116,6 +152,12 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         remedy="The token or the fence is not that of an attempt which may still write; nothing was changed. "
         "Do not act again: begin with a new attempt and obey its answer.",
     ),
+    "loop-limit": ProblemKind(
+        status=409,
+        title="The run asks for the same thing over and over",
+        remedy="Nothing ran. The run is flagged; its agent probably does not see that this was done. "
+        "Tell it, end the run, or raise the tool's loop limit.",
+    ),
     "method-not-allowed": ProblemKind(
         status=405,
         title="The resource has no such method",
@@ -137,6 +179,11 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         remedy="Do not retry. Find out at the provider, then settle it through `resolve`, "
         "for instance with `twiceshy effects resolve`.",
     ),
+    "resource-held": ProblemKind(
+        status=409,
+        title="The resource is held for an interval that overlaps",
+        remedy="Nothing ran. Choose another time, or ask again later.",
+    ),
     "retry-later": ProblemKind(
         status=409,
         title="The effect did not happen and may be tried again later",
@@ -146,6 +193,22 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The run is finished and takes no new effects",
         remedy="Its record is still served. Open a run with another name for new work.",
+    ),
+    "run-suspended": ProblemKind(
+        status=409,
+        title="The fork stops at a call that may not run live",
+        remedy="Nothing ran. Register a simulator, or allow the tool when the fork is made.",
+    ),
+    "saga-over": ProblemKind(
+        status=409,
+        title="The saga takes no such step any more",
+        remedy="Nothing ran. Read the saga to see what became of it.",
+    ),
+    "sibling-in-doubt": ProblemKind(
+        status=409,
+        title="A call of the same tool is in doubt, and this may be the same intent in other words",
+        remedy="Nothing ran. Settle the doubt first; or declare which arguments name the call; "
+        "or send `distinct: true` where it is another intent.",
     ),
     "store-unavailable": ProblemKind(
         status=503,

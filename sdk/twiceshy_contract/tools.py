@@ -4,15 +4,21 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from twiceshy_contract.names import EffectClass, KeyRule, LeaseSeconds, ToolName
+from twiceshy_contract.names import EffectClass, KeyRule, KeyScope, LeaseSeconds, OnDoubt, Repeat, ToolName
+from twiceshy_contract.policies import (
+    ApprovalRule,
+    Compensation,
+    ForkRule,
+    HttpProbe,
+    Part,
+    Pointer,
+    ResourceRule,
+    Simulator,
+)
 
 NormaliserName = Literal["email", "money", "nfc", "phone", "trim_casefold", "url", "utc"]
-DeclaredBy = Literal["person", "code"]
-_Pointer = Annotated[str, msgspec.Meta(pattern=r"^/(?:[^~]|~[01])*$", max_length=500)]
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a declaration."""
+DeclaredBy = Literal["person", "code", "hint"]
+"""Who speaks: a person, a decorator in code, or a hint that came with somebody else's tool."""
 
 
 _SAFE: Final = 2**53 - 1
@@ -20,7 +26,7 @@ _Spelling = Annotated[str, msgspec.Meta(pattern=r"^[^$]")]
 _Meant = str | Annotated[int, msgspec.Meta(ge=-_SAFE, le=_SAFE)]
 
 
-class NormaliserWith(_Part, frozen=True, kw_only=True):
+class NormaliserWith(Part, frozen=True, kw_only=True):
     """A normaliser with what it needs to know: exactly one of these.
 
     `phone`: the region (ISO 3166, such as `DE`) of numbers that are written without a country code. `alias`: what
@@ -46,14 +52,25 @@ Normaliser: TypeAlias = _Single | Annotated[tuple[_Single, ...], msgspec.Meta(mi
 """A normaliser by its name or with what it needs, or several, applied in order."""
 
 
-class KeyDeclaration(_Part, frozen=True, kw_only=True):
-    """How a call of the tool is named, and within what."""
+class KeyDeclaration(Part, frozen=True, kw_only=True):
+    """How a call of the tool is named, and within what.
+
+    With the scope `tenant` the same identity happens once for all runs; with `window_seconds`, again once so long has
+    passed since it ended.
+    """
 
     rule: KeyRule = "once"
-    scope: Literal["run"] = "run"
+    scope: KeyScope = "run"
+    window_seconds: Annotated[float, msgspec.Meta(ge=1, le=315_360_000)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.scope == "tenant" and self.rule != "once":
+            raise ValueError("the scope `tenant` goes with the rule `once`; a business key is the tenant's anyway")
+        if self.window_seconds is not None and self.scope != "tenant":
+            raise ValueError("a window goes with the scope `tenant`: within a run an intent is done once")
 
 
-class ArgumentRoles(_Part, frozen=True, kw_only=True):
+class ArgumentRoles(Part, frozen=True, kw_only=True):
     """JSON Pointers of arguments, `*` for every item of a list.
 
     `identity` must match; empty, it is all that is neither content nor ignored; else what no path names is
@@ -61,10 +78,10 @@ class ArgumentRoles(_Part, frozen=True, kw_only=True):
     a path names by its number is outside of `*`. `normalisers` say in which ways one value is written.
     """
 
-    identity: tuple[_Pointer, ...] = ()
-    content: tuple[_Pointer, ...] = ()
-    ignored: tuple[_Pointer, ...] = ()
-    normalisers: dict[_Pointer, Normaliser] = {}
+    identity: tuple[Pointer, ...] = ()
+    content: tuple[Pointer, ...] = ()
+    ignored: tuple[Pointer, ...] = ()
+    normalisers: dict[Pointer, Normaliser] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for path, normaliser in self.normalisers.items():
@@ -81,12 +98,20 @@ def _check_order(path: str, parts: tuple[_Single, ...]) -> None:
         raise ValueError(f"the alias of {path} is the last of its normalisers: what it leads to is the meaning")
 
 
-class ToolDeclaration(_Part, frozen=True, kw_only=True):
+class ToolDeclaration(Part, frozen=True, kw_only=True):
     """A tool as it is declared. `read` tools are never begun.
 
     `attempts` bounds the tries; a failed one is retried after a random time up to `backoff_seconds` doubled
     with each try (60 s at most). `provider_window_seconds` says how long the provider itself answers a
-    repeated `downstream_key` from its record; within it a doubtful effect may be run again.
+    repeated `downstream_key` from its record, `provider_key_header` in which header it takes that key; within the
+    window a doubtful effect may be run again.
+
+    `retention_seconds` is how long a final effect is kept after its run has ended, or without a run after it has:
+    30 days and 72 hours where nothing is said. `repeat` says what a call means whose effect has succeeded. `share`
+    lets other runs take the answer of this one as their own: without a word, only by a business key. `on_doubt` is
+    what the agent meets. More than `loop_limit` calls of one slot in one run are refused. The arguments that
+    `redacted` names are stored as `[redacted]`. `settle_seconds` is how long a request may be under way after its
+    sender has given up.
     """
 
     class_: EffectClass = msgspec.field(name="class", default="side_effect")
@@ -97,6 +122,20 @@ class ToolDeclaration(_Part, frozen=True, kw_only=True):
     backoff_seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 1
     provider_window_seconds: Annotated[float, msgspec.Meta(ge=1, le=31_536_000)] | None = None
     declared_by: DeclaredBy = "person"
+    provider_key_header: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9-]{1,100}$")] | None = None
+    retention_seconds: Annotated[float, msgspec.Meta(ge=1, le=3_153_600_000)] | None = None
+    repeat: Repeat = "replay"
+    on_doubt: OnDoubt | None = None
+    share: bool | None = None
+    loop_limit: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    redacted: tuple[Pointer, ...] = ()
+    settle_seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 10
+    fork: ForkRule = "auto"
+    approval: ApprovalRule | None = None
+    compensation: Compensation | None = None
+    probe: HttpProbe | None = None
+    simulator: Simulator | None = None
+    resource: ResourceRule | None = None
 
 
 class ToolView(msgspec.Struct, frozen=True, kw_only=True):

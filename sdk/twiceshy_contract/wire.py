@@ -9,7 +9,7 @@ import msgspec.inspect
 from twiceshy_contract.refusals import JsonValue, Refusal, Step
 from twiceshy_contract.strict_json import ENVELOPE_DEPTH, MAX_DEPTH, decode
 
-CONTRACT_VERSION: Final = 1
+CONTRACT_VERSION: Final = 2
 """Grows with every field that is added to a wire struct."""
 
 CONTRACT_HEADER: Final = "Twiceshy-Contract"

@@ -86,7 +86,20 @@ def test_the_service_is_alive_ready_and_describes_itself(service: ServiceProcess
     assert service.ask("GET", "/health/ready").body == {"status": "ready"}
     schema = service.ask("GET", "/schema/openapi.json").body
     begin = schema["paths"]["/v1/effects"]["post"]
-    assert set(begin["responses"]) == {"200", "201", "400", "401", "409", "413", "415", "422", "503"}
+    assert set(begin["responses"]) == {
+        "200",
+        "201",
+        "202",
+        "400",
+        "401",
+        "403",
+        "409",
+        "410",
+        "413",
+        "415",
+        "422",
+        "503",
+    }
     body = begin["requestBody"]["content"]["application/json"]["schema"]["$ref"]
     assert body == "#/components/schemas/BeginRequest"
     assert schema["components"]["schemas"]["BeginRequest"]["required"] == ["tool", "arguments", "attempt"]

@@ -1,7 +1,7 @@
-"""The wire form of a batch for PostgreSQL's function `apply_steps_v1`, and of its answers.
+"""The wire form of a batch for PostgreSQL's function `apply_steps_v2`, and of its answers.
 
-A step travels as one tuple, in the order of the type `step_v1`; an effect as its columns in the order of
-`effect_v1`, whose last field is the array of earlier attempts.
+A step travels as one tuple, in the order of the type `step_v2`; an effect as its columns in the order of
+`effect_v2`, whose last field is the array of earlier attempts.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,27 @@ from typing import Any, Final, assert_never
 from msgspec.structs import replace
 
 from guard.core.effects import Effect, Instant
-from guard.ports.steps import Finish, Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.ports.steps import (
+    Finish,
+    Found,
+    HoldGone,
+    Insert,
+    Look,
+    Replace,
+    RunClosed,
+    Sibling,
+    Step,
+    StepResult,
+    Written,
+)
 from guard.store.sql.codes import REPORTED_SUCCESS, SUCCEEDED
 from guard.store.sql.order import creating_in, in_order, runs_of
 from guard.store.sql.rows import EFFECT_WIDTH, earlier_of, effect_of, inserted, intent_row, replaced, row_of
 
 _INSERT, _FINISH, _REPLACE, _LOOK = 1, 2, 3, 4
-_WRITTEN, _FOUND, _RUN_CLOSED = 1, 2, 3
-_NO_LIFE: Final = (None,) * 17
+_WRITTEN, _FOUND, _RUN_CLOSED, _SIBLING, _HOLD_GONE = 1, 2, 3, 4, 5
+_NOTHING: Final = (None, None, None, None, False, None)
+_NO_LIFE: Final = (None,) * 16
 
 
 def arguments_of(steps: Sequence[Step]) -> tuple[list[Any], list[Any], list[Any]]:
@@ -34,26 +47,32 @@ def answers_of(steps: Sequence[Step], rows: Sequence[Sequence[Any]]) -> list[Ste
 def _step_row(place: int, step: Step) -> tuple[Any, ...]:
     match step:
         case Insert(intent=intent):
-            effect = (*intent_row(intent, 0), *_NO_LIFE)
-            return (place, _INSERT, intent.key, step.token, None, step.lease, None, 0, None, effect, None)
+            effect = (*intent_row(intent, 0), *_NO_LIFE, intent.slot, None, False, None, None)
+            asked = (step.alone, step.hold)
+            return (place, _INSERT, intent.key, step.token, None, step.lease, None, 0, None, effect, None, *asked)
         case Finish():
-            return (place, _FINISH, step.key, step.token, step.fence, None, step.outcome, None, None, None, None)
+            return (place, _FINISH, step.key, step.token, step.fence, None, step.outcome, *_NOTHING)
         case Replace(effect=effect):
             evidence = [(proof.at, proof.token, proof.kind, proof.body) for proof in step.evidence]
             row = (*row_of(effect), earlier_of(effect.life))
             key = effect.intent.key
-            return (place, _REPLACE, key, None, None, None, None, step.seen, step.open_run, row, evidence)
+            asked = (False, step.hold)
+            return (place, _REPLACE, key, None, None, None, None, step.seen, step.open_run, row, evidence, *asked)
         case Look():
-            return (place, _LOOK, step.key, None, None, None, None, None, None, None, None)
+            return (place, _LOOK, step.key, None, None, None, None, *_NOTHING)
         case _:
             assert_never(step)
 
 
-def _answer(step: Step, row: Sequence[Any]) -> StepResult:
+def _answer(step: Step, row: Sequence[Any]) -> StepResult:  # noqa: PLR0911
     _, answer, stamp, version, count, began_at, *finished, stands = row
     at = Instant(stamp)
     if answer == _RUN_CLOSED:
         return RunClosed(at=at)
+    if answer == _HOLD_GONE:
+        return HoldGone(at=at)
+    if answer == _SIBLING:
+        return Sibling(effect=effect_of(stands, stands[EFFECT_WIDTH] or ()), at=at)
     if answer == _FOUND:
         return Found(effect=_standing(stands), at=at)
     match step:
@@ -74,9 +93,10 @@ def _answer(step: Step, row: Sequence[Any]) -> StepResult:
 
 def _finished_row(step: Finish, stamp: int, finished: Sequence[Any]) -> tuple[Any, ...]:
     """Return the columns of an effect that was finished: what the step says of it, and what was not known."""
-    version, *intent, granted_at, deadline, tries, epoch, epoch_since, resolution = finished
+    version, *intent, granted_at, deadline, tries, epoch, epoch_since, resolution, slot, edited = finished
     lease = (SUCCEEDED, step.fence, step.token, granted_at, deadline, REPORTED_SUCCESS, stamp, False)
-    return (step.key, version, *intent, *lease, tries, None, epoch, epoch_since, False, stamp, step.outcome, resolution)
+    rest = (tries, None, epoch, epoch_since, False, stamp, step.outcome, resolution, slot, edited, False, None)
+    return (step.key, version, *intent, *lease, *rest)
 
 
 def _standing(row: Sequence[Any] | None) -> Effect | None:

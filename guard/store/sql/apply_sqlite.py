@@ -1,4 +1,4 @@
-"""A batch of steps on SQLite: the same sentences as the function `apply_steps_v1` on PostgreSQL, on a bare connection.
+"""A batch of steps on SQLite: the same sentences as the function `apply_steps_v2` on PostgreSQL, on a bare connection.
 
 The caller holds a transaction that began immediately, so nobody else writes; `at` is the time of all its steps.
 """
@@ -9,7 +9,19 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from guard.core.effects import Effect, Instant, Key, RunId
-from guard.ports.steps import Finish, Found, Insert, Look, Replace, RunClosed, Step, StepResult, Written
+from guard.ports.steps import (
+    Finish,
+    Found,
+    HoldGone,
+    Insert,
+    Look,
+    Replace,
+    RunClosed,
+    Sibling,
+    Step,
+    StepResult,
+    Written,
+)
 from guard.store.sql import verbs_sqlite as verbs
 from guard.store.sql.order import in_order, runs_of
 from guard.store.sql.rows import earlier_of, effect_of, inserted, replaced, row_of
@@ -64,6 +76,13 @@ class _Batch:
         if run is not None and (run not in self._open or (must_be_open and not self._open[run])):
             stands = self._stands(intent.key)
             return RunClosed(at=self._at) if stands is None else Found(effect=stands, at=self._at)
+        if step.hold is not None and not verbs.is_held(self._connection, step.hold.bytes):
+            stands = self._stands(intent.key)
+            return HoldGone(at=self._at) if stands is None else Found(effect=stands, at=self._at)
+        sibling = self._sibling(step) if isinstance(step, Insert) and step.alone else None
+        if sibling is not None:
+            stands = self._stands(intent.key)
+            return sibling if stands is None else Found(effect=stands, at=self._at)
         count = None if run is None else self._counted[run] + 1
         made = inserted(step, self._at, count) if isinstance(step, Insert) else replaced(step, 1, count, self._at)
         row = (*_plain(row_of(made)), len(earlier_of(made.life)))
@@ -74,6 +93,13 @@ class _Batch:
         if isinstance(step, Replace):
             self._keep_history(step)
         return Written(effect=made, at=self._at)
+
+    def _sibling(self, step: Insert) -> Sibling | None:
+        intent = step.intent
+        if intent.run_id is None:
+            return None
+        row = verbs.find_sibling(self._connection, (intent.run_id.bytes, intent.tool, intent.key, self._at))
+        return None if row is None else Sibling(effect=self._effect_of(row), at=self._at)
 
     def _finish(self, step: Finish) -> StepResult:
         row = (step.outcome, self._at, step.key, step.token.bytes, step.fence)
@@ -88,6 +114,10 @@ class _Batch:
             stands = self._stands(intent.key)
             is_as_seen = stands is None or stands.version == step.seen
             return RunClosed(at=self._at) if is_as_seen else Found(effect=stands, at=self._at)
+        if step.hold is not None and not verbs.is_held(self._connection, step.hold.bytes):
+            stands = self._stands(intent.key)
+            is_as_seen = stands is None or stands.version == step.seen
+            return HoldGone(at=self._at) if is_as_seen else Found(effect=stands, at=self._at)
         row = (*_plain(row_of(step.effect)), len(earlier_of(step.effect.life)), step.seen)
         written = verbs.replace_effect(self._connection, row)
         if written is None:

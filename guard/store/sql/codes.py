@@ -31,9 +31,11 @@ REPORTS: Final = _words(REPORT_CODES)
 RULES: Final = _words(RULE_CODES)
 RUN_STATES: Final = _words(RUN_STATE_CODES)
 
+ONCE: Final = RULE_CODES["once"]
 PENDING: Final = STATE_CODES["pending"]
 EXECUTING: Final = STATE_CODES["executing"]
 SUCCEEDED: Final = STATE_CODES["succeeded"]
+FAILED: Final = STATE_CODES["failed"]
 IN_DOUBT: Final = STATE_CODES["in_doubt"]
 UNREPORTED: Final = REPORT_CODES["none"]
 REPORTED_SUCCESS: Final = REPORT_CODES["succeeded"]

@@ -38,6 +38,10 @@ class SqlEffects:
         """
         return await self._database.apply(lane, steps) if steps else []
 
+    async def newest(self, slot: bytes, occurrence: int) -> int | None:
+        """Return the rank of the newest instance of a slot that is looked up, counted from 1; None: there is none."""
+        return await self._database.read(lambda connection: _select_newest(connection, slot, occurrence))
+
     async def overdue(self, limit: int) -> list[Key]:
         """Return keys of executing effects whose lease has run out, longest overdue first."""
         return await self._database.read(lambda connection: _select_overdue(connection, limit))
@@ -144,6 +148,18 @@ def _select_attempts(connection: Connection, keys: Sequence[bytes]) -> dict[byte
         for key, *row in connection.execute(statement):
             found[key].append(row)
     return found
+
+
+def _select_newest(connection: Connection, slot: bytes, occurrence: int) -> int | None:
+    """Select the rank of the newest instance of a slot."""
+    statement = (
+        sa.select(effects.c.generation)
+        .where(effects.c.slot == slot, effects.c.occurrence == occurrence)
+        .order_by(effects.c.generation.desc())
+        .limit(1)
+    )
+    generation = connection.execute(statement).scalar()
+    return None if generation is None else generation - occurrence + 1
 
 
 def _select_overdue(connection: Connection, limit: int) -> list[Key]:

@@ -21,6 +21,7 @@ from guard.core.effects import (
     RunId,
     TenantId,
 )
+from guard.core.forks import Fork
 from guard.core.runs import Run
 from guard.core.tools import Tool
 from guard.ports.steps import Insert, Replace
@@ -31,10 +32,11 @@ Row = Sequence[Any]
 """A row as a driver hands it over: values by position."""
 
 FIRST_FENCE: Final = Fence(1)
-EFFECT_WIDTH: Final = 34
+EFFECT_WIDTH: Final = 38
 """How many columns of `effects` are the effect itself; the count of earlier attempts follows."""
 
 _declarations: Final = msgspec.json.Decoder(ToolDeclaration)
+_forks: Final = msgspec.json.Decoder(Fork)
 
 
 def effect_of(row: Row, earlier: Sequence[Row] = ()) -> Effect:
@@ -57,8 +59,18 @@ def effect_of(row: Row, earlier: Sequence[Row] = ()) -> Effect:
         arguments=row[15],
         worker=row[16],
         began_at=Instant(row[17]),
+        slot=row[34],
     )
-    return Effect(version=row[1], intent=intent, life=_life_of(row, earlier), outcome=row[32], resolution=row[33])
+    return Effect(
+        version=row[1],
+        intent=intent,
+        life=_life_of(row, earlier),
+        outcome=row[32],
+        resolution=row[33],
+        edited=row[35],
+        delivered=bool(row[36]),
+        expired_at=row[37],
+    )
 
 
 def attempt_of(row: Row) -> Attempt:
@@ -85,7 +97,7 @@ def evidence_of(row: Row) -> Evidence:
 
 def run_of(row: Row) -> Run:
     """Return the run of a row of `runs`."""
-    id_, tenant, name, state, effects, started_at, ended_at = row
+    id_, tenant, name, state, effects, started_at, ended_at, _, fork, expired_at = row
     return Run(
         id=RunId(_uuid_of(id_)),
         tenant=TenantId(tenant),
@@ -94,6 +106,8 @@ def run_of(row: Row) -> Run:
         effects=effects,
         started_at=Instant(started_at),
         ended_at=ended_at,
+        fork=None if fork is None else _forks.decode(fork),
+        expired_at=expired_at,
     )
 
 
@@ -112,7 +126,9 @@ def tool_of(row: Row) -> Tool:
 
 def row_of(effect: Effect) -> tuple[Any, ...]:
     """Return the columns of an effect, but for the count of earlier attempts."""
-    return (*intent_row(effect.intent, effect.version), *_life_row(effect.life), effect.outcome, effect.resolution)
+    said = (effect.outcome, effect.resolution)
+    kept = (effect.intent.slot, effect.edited, effect.delivered, effect.expired_at)
+    return (*intent_row(effect.intent, effect.version), *_life_row(effect.life), *said, *kept)
 
 
 def intent_row(intent: Intent, version: int) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
-from guard.store.sql.codes import EXECUTING, IN_DOUBT, PENDING
+from guard.store.sql.codes import EXECUTING, FAILED, IN_DOUBT, PENDING, SUCCEEDED
 
 
 class BlobUuid(sa.TypeDecorator[UUID]):
@@ -32,15 +32,17 @@ class BlobUuid(sa.TypeDecorator[UUID]):
         return None if value is None else UUID(bytes=value)
 
 
-_uuid: Final = sa.Uuid().with_variant(BlobUuid(), "sqlite")
+uuid_type: Final = sa.Uuid().with_variant(BlobUuid(), "sqlite")
 metadata: Final = sa.MetaData()
 
 
-def _column(name: str, kind: sa.types.TypeEngine[Any] | Callable[[], sa.types.TypeEngine[Any]]) -> sa.Column[Any]:
+def column(name: str, kind: sa.types.TypeEngine[Any] | Callable[[], sa.types.TypeEngine[Any]]) -> sa.Column[Any]:
+    """Return a column that is never null."""
     return sa.Column(name, kind() if callable(kind) else kind, nullable=False)
 
 
-def _optional(name: str, kind: sa.types.TypeEngine[Any] | Callable[[], sa.types.TypeEngine[Any]]) -> sa.Column[Any]:
+def optional(name: str, kind: sa.types.TypeEngine[Any] | Callable[[], sa.types.TypeEngine[Any]]) -> sa.Column[Any]:
+    """Return a column that may be null."""
     return sa.Column(name, kind() if callable(kind) else kind, nullable=True)
 
 
@@ -48,20 +50,23 @@ tenants: Final = sa.Table(
     "tenants",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
-    _column("name", sa.Text),
+    column("name", sa.Text),
     sa.UniqueConstraint("name", name="tenants_name"),
 )
 
 runs: Final = sa.Table(
     "runs",
     metadata,
-    sa.Column("id", _uuid, primary_key=True),
-    _column("tenant", sa.Integer),
-    _column("name", sa.Text),
-    _column("state", sa.SmallInteger),
-    _column("effects", sa.BigInteger),
-    _column("started_at", sa.BigInteger),
-    _optional("ended_at", sa.BigInteger),
+    sa.Column("id", uuid_type, primary_key=True),
+    column("tenant", sa.Integer),
+    column("name", sa.Text),
+    column("state", sa.SmallInteger),
+    column("effects", sa.BigInteger),
+    column("started_at", sa.BigInteger),
+    optional("ended_at", sa.BigInteger),
+    optional("parent_id", uuid_type),
+    optional("fork", sa.LargeBinary),
+    optional("expired_at", sa.BigInteger),
     sa.UniqueConstraint("tenant", "name", name="runs_name"),
     postgresql_with={"fillfactor": 50},
 )
@@ -70,40 +75,44 @@ effects: Final = sa.Table(
     "effects",
     metadata,
     sa.Column("key", sa.LargeBinary, primary_key=True),
-    _column("version", sa.BigInteger),
-    _column("tenant", sa.Integer),
-    _optional("run_id", _uuid),
-    _optional("run", sa.Text),
-    _optional("step", sa.BigInteger),
-    _column("tool", sa.Text),
-    _column("tool_version", sa.Integer),
-    _column("rule", sa.SmallInteger),
-    _optional("caller_step", sa.Text),
-    _optional("business_key", sa.Text),
-    _column("occurrence", sa.Integer),
-    _column("generation", sa.Integer),
-    _column("identity_digest", sa.LargeBinary),
-    _column("arguments_digest", sa.LargeBinary),
-    _column("arguments", sa.LargeBinary),
-    _optional("worker", sa.Text),
-    _column("began_at", sa.BigInteger),
-    _column("state", sa.SmallInteger),
-    _column("fence", sa.BigInteger),
-    _optional("attempt", _uuid),
-    _optional("granted_at", sa.BigInteger),
-    _optional("lease_expires_at", sa.BigInteger),
-    _optional("report", sa.SmallInteger),
-    _optional("reported_at", sa.BigInteger),
-    _optional("settled", sa.Boolean),
-    _column("tries", sa.Integer),
-    _optional("retry_at", sa.BigInteger),
-    _column("epoch", sa.Integer),
-    _optional("epoch_since", sa.BigInteger),
-    _column("closed", sa.Boolean),
-    _optional("ended_at", sa.BigInteger),
-    _optional("outcome", sa.LargeBinary),
-    _optional("resolution", sa.Text),
-    _column("earlier", sa.SmallInteger),
+    column("version", sa.BigInteger),
+    column("tenant", sa.Integer),
+    optional("run_id", uuid_type),
+    optional("run", sa.Text),
+    optional("step", sa.BigInteger),
+    column("tool", sa.Text),
+    column("tool_version", sa.Integer),
+    column("rule", sa.SmallInteger),
+    optional("caller_step", sa.Text),
+    optional("business_key", sa.Text),
+    column("occurrence", sa.Integer),
+    column("generation", sa.Integer),
+    column("identity_digest", sa.LargeBinary),
+    column("arguments_digest", sa.LargeBinary),
+    column("arguments", sa.LargeBinary),
+    optional("worker", sa.Text),
+    column("began_at", sa.BigInteger),
+    column("state", sa.SmallInteger),
+    column("fence", sa.BigInteger),
+    optional("attempt", uuid_type),
+    optional("granted_at", sa.BigInteger),
+    optional("lease_expires_at", sa.BigInteger),
+    optional("report", sa.SmallInteger),
+    optional("reported_at", sa.BigInteger),
+    optional("settled", sa.Boolean),
+    column("tries", sa.Integer),
+    optional("retry_at", sa.BigInteger),
+    column("epoch", sa.Integer),
+    optional("epoch_since", sa.BigInteger),
+    column("closed", sa.Boolean),
+    optional("ended_at", sa.BigInteger),
+    optional("outcome", sa.LargeBinary),
+    optional("resolution", sa.Text),
+    optional("slot", sa.LargeBinary),
+    optional("edited", sa.LargeBinary),
+    sa.Column("delivered", sa.Boolean, nullable=False, server_default=sa.false()),
+    optional("expired_at", sa.BigInteger),
+    column("earlier", sa.SmallInteger),
     postgresql_with={"fillfactor": 50},
 )
 _LEASED: Final = sa.text(f"state = {EXECUTING}")
@@ -112,17 +121,31 @@ sa.Index("effects_lease", effects.c.lease_expires_at, postgresql_where=_LEASED, 
 sa.Index("effects_unsettled", effects.c.state, effects.c.key, postgresql_where=_UNSETTLED, sqlite_where=_UNSETTLED)
 sa.Index("effects_run", effects.c.run_id, effects.c.step)
 
+_SLOTTED: Final = sa.text("slot IS NOT NULL")
+_KEPT_ALONE: Final = sa.text(f"run_id IS NULL AND state IN ({SUCCEEDED}, {FAILED}) AND expired_at IS NULL")
+_KEPT_RUNS: Final = sa.text("ended_at IS NOT NULL AND expired_at IS NULL")
+sa.Index(
+    "effects_slot",
+    effects.c.slot,
+    effects.c.occurrence,
+    effects.c.generation,
+    postgresql_where=_SLOTTED,
+    sqlite_where=_SLOTTED,
+)
+sa.Index("effects_kept", effects.c.ended_at, postgresql_where=_KEPT_ALONE, sqlite_where=_KEPT_ALONE)
+sa.Index("runs_kept", runs.c.ended_at, postgresql_where=_KEPT_RUNS, sqlite_where=_KEPT_RUNS)
+
 attempts: Final = sa.Table(
     "attempts",
     metadata,
     sa.Column("key", sa.LargeBinary, primary_key=True),
-    sa.Column("token", _uuid, primary_key=True),
-    _column("fence", sa.BigInteger),
-    _column("granted_at", sa.BigInteger),
-    _column("deadline", sa.BigInteger),
-    _column("report", sa.SmallInteger),
-    _optional("reported_at", sa.BigInteger),
-    _column("settled", sa.Boolean),
+    sa.Column("token", uuid_type, primary_key=True),
+    column("fence", sa.BigInteger),
+    column("granted_at", sa.BigInteger),
+    column("deadline", sa.BigInteger),
+    column("report", sa.SmallInteger),
+    optional("reported_at", sa.BigInteger),
+    column("settled", sa.Boolean),
 )
 
 evidence: Final = sa.Table(
@@ -130,10 +153,10 @@ evidence: Final = sa.Table(
     metadata,
     sa.Column("key", sa.LargeBinary, primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    _column("at", sa.BigInteger),
-    _optional("token", _uuid),
-    _column("kind", sa.Text),
-    _column("body", sa.LargeBinary),
+    column("at", sa.BigInteger),
+    optional("token", uuid_type),
+    column("kind", sa.Text),
+    column("body", sa.LargeBinary),
 )
 
 tools: Final = sa.Table(
@@ -142,16 +165,16 @@ tools: Final = sa.Table(
     sa.Column("tenant", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
-    _column("digest", sa.LargeBinary),
-    _column("declared_at", sa.BigInteger),
-    _column("held_since", sa.BigInteger),
-    _column("declaration", sa.LargeBinary),
+    column("digest", sa.LargeBinary),
+    column("declared_at", sa.BigInteger),
+    column("held_since", sa.BigInteger),
+    column("declaration", sa.LargeBinary),
 )
 
 run_tools: Final = sa.Table(
     "run_tools",
     metadata,
-    sa.Column("run_id", _uuid, primary_key=True),
+    sa.Column("run_id", uuid_type, primary_key=True),
     sa.Column("tool", sa.Text, primary_key=True),
-    _column("version", sa.Integer),
+    column("version", sa.Integer),
 )

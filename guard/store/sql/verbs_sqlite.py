@@ -4,17 +4,19 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from guard.store.sql.codes import EXECUTING, IN_DOUBT, REPORTED_SUCCESS, RUN_OPEN, SUCCEEDED, UNREPORTED
+from guard.store.sql.codes import EXECUTING, IN_DOUBT, ONCE, PENDING, REPORTED_SUCCESS, RUN_OPEN, SUCCEEDED, UNREPORTED
 from guard.store.sql.tables import effects
 
 Row = Sequence[Any]
 
+_RUN_BYTES: Final = 6
+"""What of a key is its run's start: the keys of a run lie together."""
 _COLUMNS: Final = tuple(column.name for column in effects.columns)
 _NAMES: Final = ", ".join(_COLUMNS)
 _FIXED: Final = frozenset(
     {
         "key", "version", "tenant", "run_id", "run", "step", "tool", "rule", "caller_step", "business_key",
-        "occurrence", "generation", "began_at",
+        "occurrence", "generation", "began_at", "slot",
     }
 )  # fmt: skip
 """What no later write changes; the version is counted."""
@@ -37,6 +39,15 @@ _REPLACE_EFFECT: Final = f"""
     UPDATE effects SET version = version + 1, {_CHANGES} WHERE key = ?1 AND version = {_SEEN}
     RETURNING version, step, began_at"""  # noqa: S608
 _FIND_EFFECT: Final = f"SELECT {_NAMES} FROM effects WHERE key = ?"  # noqa: S608
+_FIND_SIBLING: Final = f"""
+    SELECT {_NAMES} FROM effects
+     WHERE state IN ({PENDING}, {IN_DOUBT}) AND state = {IN_DOUBT} AND key BETWEEN ?5 AND ?6
+       AND run_id = ?1 AND tool = ?2 AND key <> ?3 AND rule = {ONCE} AND NOT closed
+    UNION ALL
+    SELECT {_NAMES} FROM effects
+     WHERE state = {EXECUTING} AND lease_expires_at <= ?4
+       AND run_id = ?1 AND tool = ?2 AND key <> ?3 AND rule = {ONCE} LIMIT 1"""  # noqa: S608
+_IS_HELD: Final = "SELECT 1 FROM holds WHERE id = ? AND state = 1"
 _FIND_ATTEMPTS: Final = """
     SELECT token, fence, granted_at, deadline, report, reported_at, settled FROM attempts
      WHERE key = ? ORDER BY fence, granted_at DESC, token"""
@@ -83,6 +94,19 @@ def find_effect(connection: sqlite3.Connection, key: bytes) -> Row | None:
     """Select the effect as it stands."""
     row: Row | None = connection.execute(_FIND_EFFECT, (key,)).fetchone()
     return row
+
+
+def find_sibling(connection: sqlite3.Connection, row: Row) -> Row | None:
+    """Select another effect of the run and tool (run, tool, key, now) that is in open doubt."""
+    start = row[2][:_RUN_BYTES]
+    ends = (start, start + b"\xff" * (32 - _RUN_BYTES))
+    found: Row | None = connection.execute(_FIND_SIBLING, (*row, *ends)).fetchone()
+    return found
+
+
+def is_held(connection: sqlite3.Connection, hold: bytes) -> bool:
+    """Select whether a hold is held and not committed."""
+    return connection.execute(_IS_HELD, (hold,)).fetchone() is not None
 
 
 def find_attempts(connection: sqlite3.Connection, key: bytes) -> list[Row]:

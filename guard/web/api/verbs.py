@@ -12,6 +12,7 @@ from guard.web.openapi import documented
 from guard.web.requests import DEFAULT_TENANT, business_key
 from guard.web.verb import Verb
 from twiceshy_contract.effects import (
+    AwaitAnswer,
     BeginRequest,
     CommitRequest,
     EffectAnswer,
@@ -19,6 +20,7 @@ from twiceshy_contract.effects import (
     FailRequest,
     RenewRequest,
     ReplayAnswer,
+    StubAnswer,
 )
 
 
@@ -57,8 +59,8 @@ VERBS: Final = (
         operation=documented(
             "Begin: may this call run?",
             body=BeginRequest,
-            answers={201: ExecuteAnswer, 200: ReplayAnswer},
-            problems=(400, 401, 409, 413, 415, 422, 503),
+            answers={201: ExecuteAnswer, 200: (ReplayAnswer, StubAnswer), 202: AwaitAnswer},
+            problems=(400, 401, 403, 409, 410, 413, 415, 422, 503),
         ),
     ),
     Verb(

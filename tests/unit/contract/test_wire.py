@@ -119,7 +119,7 @@ def test_an_unknown_field_is_named(field: str, path: str) -> None:
         (ToolDeclaration, body({"arguments": {"content": ["/a", "title"]}}), "/arguments/content/1"),
         (ToolDeclaration, body({"arguments": {"ignored": [5]}}), "/arguments/ignored/0"),
         (ToolDeclaration, body({"arguments": {"contents": []}}), "/arguments/contents"),
-        (ToolDeclaration, body({"key": {"scope": "tenant"}}), "/key/scope"),
+        (ToolDeclaration, body({"key": {"scope": "world"}}), "/key/scope"),
         (ToolDeclaration, body({"attempts": 0}), "/attempts"),
     ],
 )
@@ -139,7 +139,7 @@ def test_what_strict_json_refuses_is_refused_here() -> None:
 
 
 def test_a_body_of_a_newer_contract_passes_over_fields_that_are_not_known() -> None:
-    assert CONTRACT_VERSION == 1
+    assert CONTRACT_VERSION == 2
     assert read(body(BEGIN, {"foo": [1]}), BeginRequest, newer=True).tool == "book"
 
 

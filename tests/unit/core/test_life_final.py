@@ -38,13 +38,13 @@ STATES: Mapping[Source, Life | None] = {
 NO_ROW: Mapping[Source, tuple[EventName, ...]] = {
     "absent": (
         "success", "not_applied", "rejected", "unknown", "renew", "deadline",
-        "found_applied", "found_not_applied", "closed",
+        "found_applied", "found_not_applied", "closed", "denied", "cancelled", "reopened",
     ),
     "pending": ("deadline", "closed"),
-    "executing": ("found_applied", "found_not_applied", "closed"),
-    "in_doubt": ("deadline",),
-    "succeeded": ("deadline", "found_applied", "closed"),
-    "failed": ("deadline", "found_not_applied", "closed"),
+    "executing": ("found_applied", "found_not_applied", "closed", "denied", "cancelled", "reopened"),
+    "in_doubt": ("deadline", "denied", "cancelled", "reopened"),
+    "succeeded": ("deadline", "found_applied", "closed", "denied", "cancelled", "reopened"),
+    "failed": ("deadline", "found_not_applied", "closed", "denied", "cancelled", "reopened"),
 }  # fmt: skip
 PAIRS = [(source, event) for source, events in NO_ROW.items() for event in events]
 

@@ -13,9 +13,12 @@ from twiceshy._transports.base import Reply
 from twiceshy_contract.tools import ToolDeclaration
 
 DEFAULTS: dict[str, Any] = {
-    "class": "side_effect", "key": {"rule": "once", "scope": "run"},
+    "class": "side_effect", "key": {"rule": "once", "scope": "run", "window_seconds": None},
     "arguments": {"identity": [], "content": [], "ignored": [], "normalisers": {}},
     "lease_seconds": 30, "attempts": 5, "backoff_seconds": 1, "provider_window_seconds": None, "declared_by": "person",
+    "provider_key_header": None, "retention_seconds": None, "repeat": "replay", "on_doubt": None, "share": None,
+    "loop_limit": None, "redacted": [], "settle_seconds": 10, "fork": "auto", "approval": None, "compensation": None,
+    "probe": None, "simulator": None, "resource": None,
 }  # fmt: skip
 
 
@@ -88,7 +91,7 @@ def test_anew_forgets_what_held() -> None:
 
 def test_a_tool_that_nobody_declared_is_compared_with_the_defaults() -> None:
     asked: Asked = []
-    after = held(key={"rule": "business_key", "scope": "run"})
+    after = held(key={"rule": "business_key", "scope": "run", "window_seconds": None})
     handler = answering(asked, lambda method, _: problem("not-found", 404) if method == "GET" else answered(200, after))
     result = run(handler, "tools", "declare", "pay", "--key", "business_key")
     assert asked[1][2] == {"key": {"rule": "business_key"}, "declared_by": "person"}

@@ -39,7 +39,7 @@ ERRORS: dict[str, type[BaseException]] = {
     for name, value in vars(exceptions).items()
     if inspect.isclass(value)
     and issubclass(value, BaseException)
-    and value.__module__ == exceptions.__name__
+    and name in exceptions.__all__
     and not name.startswith("_")
 }
 RUN = {"run": "booking-42", "id": "x", "state": "finished"}

@@ -1,0 +1,238 @@
+"""What stands around the effects: terms of tools, forks, windows, doubt, approvals, sagas, holds, flags, retention."""
+
+import re
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002_people_and_policy"
+down_revision = "0001_effects"
+branch_labels = None
+depends_on = None
+
+_TABLES = (
+    "tool_terms", "loops", "flags", "probes", "approvals", "approval_decisions", "sagas", "saga_steps", "holds",
+)  # fmt: skip
+_SLOTTED = sa.text("slot IS NOT NULL")
+_KEPT_ALONE = sa.text("run_id IS NULL AND state IN (3, 5) AND expired_at IS NULL")
+_KEPT_RUNS = sa.text("ended_at IS NOT NULL AND expired_at IS NULL")
+
+
+def _uuid() -> sa.types.TypeEngine[UUID]:
+    return sa.Uuid().with_variant(sa.LargeBinary(16), "sqlite")
+
+
+def _held(name: str, kind: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind() if isinstance(kind, type) else kind, nullable=False)
+
+
+def _maybe(name: str, kind: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind() if isinstance(kind, type) else kind)
+
+
+def _id() -> sa.Column[Any]:
+    return sa.Column("id", _uuid(), primary_key=True)
+
+
+def upgrade() -> None:
+    _widen()
+    _create_registry()
+    _create_doubt()
+    _create_approvals()
+    _create_sagas()
+    _create_holds()
+    if op.get_bind().dialect.name == "postgresql":
+        for statement in _statements("apply_steps_v2.sql"):
+            op.get_bind().exec_driver_sql(statement)
+
+
+def downgrade() -> None:
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("drop function apply_steps_v2(uuid[], integer[], step_v2[])")
+        op.execute("drop function read_effect_v2(bytea)")
+        for name in ("step_v2", "effect_v2"):
+            op.execute(f"drop type {name}")
+    for name in reversed(_TABLES):
+        op.drop_table(name)
+    for index, table in (("effects_slot", "effects"), ("effects_kept", "effects"), ("runs_kept", "runs")):
+        op.drop_index(index, table)
+    for name in ("expired_at", "delivered", "edited", "slot"):
+        op.drop_column("effects", name)
+    for name in ("expired_at", "fork", "parent_id"):
+        op.drop_column("runs", name)
+
+
+def _widen() -> None:
+    op.add_column("effects", sa.Column("slot", sa.LargeBinary()))
+    op.add_column("effects", sa.Column("edited", sa.LargeBinary()))
+    op.add_column("effects", sa.Column("delivered", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column("effects", sa.Column("expired_at", sa.BigInteger()))
+    op.add_column("runs", sa.Column("parent_id", _uuid()))
+    op.add_column("runs", sa.Column("fork", sa.LargeBinary()))
+    op.add_column("runs", sa.Column("expired_at", sa.BigInteger()))
+    op.create_index(
+        "effects_slot",
+        "effects",
+        ["slot", "occurrence", "generation"],
+        postgresql_where=_SLOTTED,
+        sqlite_where=_SLOTTED,
+    )
+    op.create_index("effects_kept", "effects", ["ended_at"], postgresql_where=_KEPT_ALONE, sqlite_where=_KEPT_ALONE)
+    op.create_index("runs_kept", "runs", ["ended_at"], postgresql_where=_KEPT_RUNS, sqlite_where=_KEPT_RUNS)
+
+
+def _create_registry() -> None:
+    op.create_table(
+        "tool_terms",
+        sa.Column("tenant", sa.Integer(), primary_key=True, autoincrement=False),
+        sa.Column("name", sa.Text(), primary_key=True),
+        sa.Column("since", sa.BigInteger(), primary_key=True, autoincrement=False),
+        _held("version", sa.Integer),
+    )
+    op.execute(
+        "INSERT INTO tool_terms (tenant, name, since, version) SELECT tenant, name, held_since, version FROM tools"
+    )
+    op.create_table(
+        "loops",
+        sa.Column("run_id", _uuid(), primary_key=True),
+        sa.Column("slot", sa.LargeBinary(), primary_key=True),
+        _held("calls", sa.BigInteger),
+        _held("last_token", _uuid()),
+    )
+    op.create_table(
+        "flags",
+        _id(),
+        _held("tenant", sa.Integer),
+        _held("kind", sa.Text),
+        _held("subject", sa.Text),
+        _held("at", sa.BigInteger),
+        _maybe("run", sa.Text),
+        _maybe("tool", sa.Text),
+        _maybe("key", sa.LargeBinary),
+        _held("detail", sa.Text),
+        _maybe("closed_at", sa.BigInteger),
+        _maybe("closed_by", sa.Text),
+        _maybe("reason", sa.Text),
+        sa.UniqueConstraint("tenant", "kind", "subject", name="flags_subject"),
+    )
+
+
+def _create_doubt() -> None:
+    op.create_table(
+        "probes",
+        sa.Column("key", sa.LargeBinary(), primary_key=True),
+        _held("tenant", sa.Integer),
+        _held("tool", sa.Text),
+        _held("tries", sa.Integer),
+        _held("next_at", sa.BigInteger),
+        _maybe("claim", _uuid()),
+        _maybe("said_at", sa.BigInteger),
+        _maybe("said", sa.Text),
+    )
+
+
+def _create_approvals() -> None:
+    op.create_table(
+        "approvals",
+        _id(),
+        _held("tenant", sa.Integer),
+        _held("key", sa.LargeBinary),
+        _held("round", sa.Integer),
+        _held("tool", sa.Text),
+        _held("tool_version", sa.Integer),
+        _maybe("run", sa.Text),
+        _held("digest", sa.LargeBinary),
+        _held("arguments", sa.LargeBinary),
+        _maybe("edited", sa.LargeBinary),
+        _maybe("edited_digest", sa.LargeBinary),
+        _held("summary", sa.Text),
+        _maybe("evidence", sa.LargeBinary),
+        _maybe("requester", sa.Text),
+        _held("quorum", sa.Integer),
+        _held("four_eyes", sa.Boolean),
+        _held("state", sa.SmallInteger),
+        _held("asked_at", sa.BigInteger),
+        _maybe("expires_at", sa.BigInteger),
+        _maybe("decided_at", sa.BigInteger),
+        sa.UniqueConstraint("key", "round", name="approvals_key"),
+    )
+    op.create_index("approvals_state", "approvals", ["tenant", "state", "id"])
+    op.create_index("approvals_digest", "approvals", ["tenant", "digest"])
+    op.create_index("approvals_edited", "approvals", ["tenant", "edited_digest"])
+    op.create_table(
+        "approval_decisions",
+        sa.Column("approval", _uuid(), primary_key=True),
+        sa.Column("person", sa.Text(), primary_key=True),
+        _held("verdict", sa.SmallInteger),
+        _held("at", sa.BigInteger),
+        _maybe("reason", sa.Text),
+        _maybe("edited_digest", sa.LargeBinary),
+    )
+
+
+def _create_sagas() -> None:
+    op.create_table(
+        "sagas",
+        _id(),
+        _held("tenant", sa.Integer),
+        _held("name", sa.Text),
+        _held("run", sa.Text),
+        _held("state", sa.SmallInteger),
+        _maybe("deadline", sa.BigInteger),
+        _maybe("reason", sa.Text),
+        _held("started_at", sa.BigInteger),
+        _maybe("failed_at", sa.BigInteger),
+        _maybe("ended_at", sa.BigInteger),
+        sa.UniqueConstraint("tenant", "name", name="sagas_name"),
+    )
+    op.create_index("sagas_state", "sagas", ["state", "id"])
+    op.create_table(
+        "saga_steps",
+        sa.Column("saga", _uuid(), primary_key=True),
+        sa.Column("key", sa.LargeBinary(), primary_key=True),
+        _held("number", sa.Integer),
+        _held("tool", sa.Text),
+        _maybe("compensation", sa.LargeBinary),
+        _held("state", sa.SmallInteger),
+        _maybe("compensation_key", sa.LargeBinary),
+        _held("enlisted_at", sa.BigInteger),
+        _maybe("note", sa.Text),
+    )
+    op.create_index("saga_steps_key", "saga_steps", ["key"])
+
+
+def _create_holds() -> None:
+    op.create_table(
+        "holds",
+        _id(),
+        _held("tenant", sa.Integer),
+        _held("resource", sa.Text),
+        _held("starts_at", sa.BigInteger),
+        _held("ends_at", sa.BigInteger),
+        _held("priority", sa.Integer),
+        _held("state", sa.SmallInteger),
+        _maybe("holder", sa.Text),
+        _maybe("run", sa.Text),
+        _maybe("key", sa.LargeBinary),
+        _held("placed_at", sa.BigInteger),
+        _maybe("expires_at", sa.BigInteger),
+        _maybe("ended_at", sa.BigInteger),
+        _maybe("lost_to", _uuid()),
+    )
+    op.create_index("holds_resource", "holds", ["tenant", "resource", "starts_at"])
+    op.create_index("holds_key", "holds", ["key"])
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("CREATE EXTENSION IF NOT EXISTS btree_gist")
+        op.execute(
+            "ALTER TABLE holds ADD CONSTRAINT holds_overlap EXCLUDE USING gist "
+            "(tenant WITH =, resource WITH =, int8range(starts_at, ends_at) WITH &&) WHERE (state IN (1, 2))"
+        )
+
+
+def _statements(name: str) -> list[str]:
+    """Return the statements of a SQL file beside this one; each begins after a blank line, at the margin."""
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return [block for block in re.split(r"\n\n(?=--|create )", text) if re.search("^create ", block, re.MULTILINE)]
