@@ -32,8 +32,8 @@ What the conditions mean:
 - **token ended**: any other token of this effect.
 - **another unresolved**: another attempt of the effect is unresolved.
 - **harmless anyway**: the tool is `idempotent` and another attempt is unresolved.
-- **settled**: the settle time (10 s) has passed since the end of every unresolved attempt,
-  judged at the moment of `as_of` where the resolution names one.
+- **settled**: the tool's `settle_seconds` (10 where nothing is said) have passed since the end of every unresolved
+  attempt, judged at the moment of `as_of` where the resolution names one.
 - **re-run harmless**: the tool is `idempotent`, or a lease and the settle time still fit into its provider's window.
 - **fence moved**: the effect has another fence than the one that was looked at.
 """

@@ -39,7 +39,8 @@ def admit(effect: Effect, call: Call, event: Event, rules: Rules, now: Instant) 
     """Say what becomes of a call whose key names an effect that exists."""
     if effect.intent.tool != call.tool:
         return OtherTool()
-    if effect.life.state == "failed" and effect.intent.arguments_digest != call.arguments_digest:
+    is_other_call = effect.life.state == "failed" and effect.intent.arguments_digest != call.arguments_digest
+    if is_other_call and not _is_own(effect, event):
         return NextGeneration()
     if effect.intent.identity_digest != call.identity_digest:
         return OtherArguments()
@@ -51,16 +52,40 @@ def admit(effect: Effect, call: Call, event: Event, rules: Rules, now: Instant) 
 
 
 def is_over(effect: Effect, event: Event, rules: Rules, now: Instant) -> bool:
-    """Say whether a final effect makes room for a new instance of its slot. Never for an attempt of its own."""
-    ended_at, is_succeeded = effect.life.ended_at, effect.life.state == "succeeded"
-    if ended_at is None or not effect.is_final:
+    """Say whether a final effect makes room for a new instance of its slot. Never for an attempt of its own.
+
+    A window that has passed does so however the effect ended; so does the caller's knowledge of what an idempotent tool
+    said, unless the caller has given the intent a name of its own; and success, where its tool may repeat or asks.
+    """
+    life = effect.life
+    if life.ended_at is None or not effect.is_final or _is_own(effect, event):
         return False
-    if event.token is not None and effect.life.attempt(event.token) is not None:
-        return False
-    if rules.window is not None and ended_at + rules.window <= now:
+    if _is_window_passed(life.ended_at, rules, now):
         return True
-    is_known = rules.effect_class == "idempotent" and effect.delivered
-    return is_succeeded and (is_known or rules.repeat != "replay")
+    is_succeeded = life.state == "succeeded"
+    is_known = effect.delivered and effect.intent.rule == "once" and (is_succeeded or _is_rejected(effect))
+    if is_known and rules.effect_class == "idempotent":
+        return True
+    return is_succeeded and rules.repeat != "replay"
+
+
+def is_repeat(succeeded_at: Instant | None, rules: Rules, now: Instant) -> bool:
+    """Say whether a new instance of a slot, whose last success ended then, does again what has been done."""
+    return succeeded_at is not None and not _is_window_passed(succeeded_at, rules, now)
+
+
+def _is_window_passed(ended_at: Instant, rules: Rules, now: Instant) -> bool:
+    return rules.window is not None and ended_at + rules.window <= now
+
+
+def _is_own(effect: Effect, event: Event) -> bool:
+    return event.token is not None and effect.life.attempt(event.token) is not None
+
+
+def _is_rejected(effect: Effect) -> bool:
+    """Say whether the tool itself refused, and not a person."""
+    latest = effect.life.latest
+    return latest is not None and latest.report == "rejected"
 
 
 def has_drifted(effect: Effect, call: Call) -> bool:

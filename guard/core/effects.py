@@ -23,6 +23,8 @@ TenantId = NewType("TenantId", int)
 SECOND: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER_GRANTED: Final = Fence(0)
+LATE_SUCCESS: Final = "late_success"
+"""The kind of evidence that a success is which was taken when another attempt may have executed as well."""
 
 Report = Literal["none", "succeeded", "not_applied", "rejected", "unknown", "released"]
 """What an attempt said of itself."""
@@ -36,6 +38,11 @@ def seconds(value: float) -> Duration:
 def instant(moment: datetime) -> Instant:
     """Return an aware date-time as an instant."""
     return Instant((moment - _EPOCH) // timedelta(microseconds=1))
+
+
+def moment(at: Instant) -> datetime:
+    """Return an instant as a date-time in UTC."""
+    return _EPOCH + timedelta(microseconds=at)
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +154,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """Proof that contradicts a final effect; `body` is JSON text."""
+    """Proof that contradicts a final effect, or that it may have been executed twice; `body` is JSON text.
+
+    `kind` is the event that brought it, or `late_success`.
+    """
 
     at: Instant
     token: AttemptToken | None

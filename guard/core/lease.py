@@ -11,6 +11,8 @@ from twiceshy_contract.names import EffectClass, Repeat
 SETTLE: Final = Duration(10 * SECOND)
 """How long a request that was sent before an attempt's end may still reach the provider."""
 MAX_BACKOFF: Final = Duration(60 * SECOND)
+STRICTNESS: Final[tuple[EffectClass, ...]] = ("read", "idempotent", "side_effect")
+"""The classes; each allows less than the one before it."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,11 +31,26 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     window: Duration | None = None
 
 
+def stricter(one: EffectClass, other: EffectClass) -> EffectClass:
+    """Return the class of the two that allows less."""
+    return max(one, other, key=STRICTNESS.index)
+
+
 def narrowed(today: Rules, named_by: Rules) -> Rules:
-    """Return today's rules with no more of a provider's window than the version that a call is named by promises."""
-    if today.provider_window is None or named_by.provider_window is None:
-        return replace(today, provider_window=None)
-    return replace(today, provider_window=min(today.provider_window, named_by.provider_window))
+    """Return today's rules as far as they do not say which calls are the same: that, the version of the name says.
+
+    And no more is allowed than that version promises: no lower class, no more of a provider's window.
+    """
+    provider_window = None
+    if today.provider_window is not None and named_by.provider_window is not None:
+        provider_window = min(today.provider_window, named_by.provider_window)
+    return replace(
+        today,
+        effect_class=stricter(today.effect_class, named_by.effect_class),
+        window=named_by.window,
+        repeat=named_by.repeat,
+        provider_window=provider_window,
+    )
 
 
 def deadline(now: Instant, lease: Duration) -> Instant:

@@ -58,6 +58,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 TABLE: Final[tuple[Row, ...]] = (
     Row("absent", "begin", ("approval open",), "pending", "nothing", "await_approval"),
+    Row("absent", "begin", ("approval expired",), "pending", "nothing", "approval_expired"),
     Row("absent", "begin", (), "executing", "grant", "granted"),
     Row("absent", "release", (), "pending", "note", "done"),
     # pending: nothing is applied and nobody holds the lease

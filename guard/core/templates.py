@@ -5,11 +5,11 @@ There is no way to write a plain `${`: nobody has needed one.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, cast
 
 import jmespath
-from jmespath.exceptions import JMESPathError
+from jmespath.exceptions import JMESPathError, JMESPathTypeError
 from jmespath.parser import ParsedResult
 
 from twiceshy_contract.canonical import canonical
@@ -47,12 +47,31 @@ def check_template(template: JsonValue, *place: Step) -> None:
         case str():
             for found in _PLACEHOLDER.finditer(template):
                 compiled(found["expression"], *place)
+            if "${" in _PLACEHOLDER.sub("", template):
+                raise Refusal("a `${` begins an expression without braces, and ends with a `}`", place)
         case list():
             for number, item in enumerate(template):
                 check_template(item, *place, number)
         case dict():
             for name, member in template.items():
                 check_template(member, *place, name)
+        case _:
+            pass
+
+
+def unfound(template: JsonValue, known: Known, *place: Step) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """Name the placeholders of a template that find nothing, each by its place and expression. Raises Refusal."""
+    match template:
+        case str():
+            for found in _PLACEHOLDER.finditer(template):
+                if value_of(found["expression"], known) is None:
+                    yield place, found["expression"]
+        case list():
+            for number, item in enumerate(template):
+                yield from unfound(item, known, *place, number)
+        case dict():
+            for name, member in template.items():
+                yield from unfound(member, known, *place, name)
         case _:
             pass
 
@@ -87,4 +106,7 @@ def _written(value: JsonValue) -> str:
 
 
 def _first_line(error: Exception) -> str:
+    """Say what is wrong, without the value that it is wrong about: that may be a secret."""
+    if isinstance(error, JMESPathTypeError):
+        return f"{error.function_name}() takes {' or '.join(error.expected_types)}, not {error.actual_type}"
     return str(error).partition("\n")[0]

@@ -22,6 +22,7 @@ from twiceshy_contract.names import (
     WaitSeconds,
     Worker,
 )
+from twiceshy_contract.probes import ProbeView
 from twiceshy_contract.wire import EffectKey
 
 
@@ -164,7 +165,10 @@ class ReplayAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag
 
 
 class StubAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", tag="stub"):
-    """A fork may not run the tool: an outcome in its place, where it comes from, and the rule that decided so."""
+    """A fork may not run the tool: an outcome in its place, where it comes from, and the rule that decided so.
+
+    `origin` is the key of the effect whose outcome it is: once it is known, send it in `delivered`.
+    """
 
     tool: str
     tool_version: int
@@ -173,6 +177,7 @@ class StubAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision"
     provenance: Provenance
     rule: str
     origin: EffectKey | None = None
+    drift: Drift | None = None
 
 
 class AwaitAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="await_approval"):
@@ -265,7 +270,7 @@ class EvidenceView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EffectSummary(_Answer, frozen=True, kw_only=True):
-    """An effect as a line of a listing."""
+    """An effect as a line of a listing. Since `expired_at` its arguments and outcome are gone."""
 
     rule: KeyRule
     business_key: str | None
@@ -274,12 +279,14 @@ class EffectSummary(_Answer, frozen=True, kw_only=True):
     lease_expires_at: str | None
     worker: str | None
     closed: bool
+    expired_at: str | None = None
 
 
 class EffectView(EffectSummary, frozen=True, kw_only=True):
     """An effect with everything that is known of it, at the database's time `as_of`.
 
-    While it is in doubt, ask the provider whether nothing was applied only after `settles_at`.
+    While it is in doubt, ask the provider whether nothing was applied only after `settles_at`. `probe` is how the
+    questions that are asked by themselves stand.
     """
 
     as_of: str
@@ -293,6 +300,7 @@ class EffectView(EffectSummary, frozen=True, kw_only=True):
     resolution: str | None
     attempts: tuple[AttemptView, ...]
     evidence: tuple[EvidenceView, ...]
+    probe: ProbeView | None = None
 
 
 class EffectPage(msgspec.Struct, frozen=True, kw_only=True):

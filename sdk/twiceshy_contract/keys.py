@@ -20,7 +20,7 @@ class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     """How the call is understood, by the tool as it holds now; a run that used the tool before keeps to its version.
 
-    `key` is null while its run is unknown: a run's key begins with its start.
+    `key` is that of the slot's first instance; it is null while its run is unknown: a run's key begins with its start.
 
     `identity` and `content` are the canonical texts of the arguments with these roles.
     """

@@ -1,15 +1,15 @@
 """The names and numbers that callers choose, with their bounds."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 _NO_CONTROL = r"^[^\x00-\x1f\x7f]+$(?!\n)"
-_NO_CONTROL_NO_SLASH = r"^(?!\.{1,2}$)[^\x00-\x1f\x7f/]+$(?!\n)"
+NAME_FORM: Final = r"^(?!\.{1,2}$)[^\x00-\x1f\x7f/]+$(?!\n)"
 
-ToolName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL_NO_SLASH)]
+ToolName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NAME_FORM)]
 """1 to 200 characters without control characters and slashes; not `.` or `..`, which no path can name."""
-RunName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=_NO_CONTROL_NO_SLASH)]
+RunName = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NAME_FORM)]
 """1 to 200 characters without control characters and slashes; not `.` or `..`, which no path can name."""
 BusinessKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=_NO_CONTROL)]
 """1 to 255 characters without control characters."""

@@ -5,13 +5,14 @@ A *template* is JSON whose texts may hold `${…}`, an expression in JMESPath ov
 placeholder becomes the value; within a longer text the value is written out.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from twiceshy_contract.names import ToolName
 
-Pointer = Annotated[str, msgspec.Meta(pattern=r"^/(?:[^~]|~[01])*$", max_length=500)]
+POINTER_FORM: Final = r"^/(?:[^~]|~[01])*$"
+Pointer = Annotated[str, msgspec.Meta(pattern=POINTER_FORM, max_length=500)]
 """A JSON Pointer (RFC 6901) into the arguments; `*` stands for every item of a list."""
 Expression = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 """An expression in JMESPath."""

@@ -8,12 +8,15 @@ from typing import Final, Literal
 
 import msgspec
 
+from twiceshy_contract.holds import HoldRef
+
 ProblemCode = Literal[
     "approval-expired",
     "arguments-changed",
     "attempts-exhausted",
     "changed-since",
     "decided-already",
+    "edit-refused",
     "expired",
     "forbidden",
     "hold-lost",
@@ -23,9 +26,11 @@ ProblemCode = Literal[
     "lease-lost",
     "loop-limit",
     "method-not-allowed",
+    "name-taken",
     "not-found",
     "not-possible",
     "outcome-in-doubt",
+    "registry-changed",
     "resource-held",
     "retry-later",
     "run-finished",
@@ -60,7 +65,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An RFC 9457 problem. `errors` and `paths` name places in the request, never values.
 
     The members after `errors` are there when an effect is known: its key, public state, and when to ask again.
-    `request_id` names the request in the service's log.
+    `hold` is the claim that stands in the way of another. `request_id` names the request in the service's log.
     """
 
     type: str
@@ -73,12 +78,14 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str | None = None
     tool: str | None = None
     tool_version: int | None = None
+    run: str | None = None
     step: int | None = None
     generation: int | None = None
     occurrence: int | None = None
     fence: int | None = None
     retry_after_seconds: float | None = None
     resolve: str | None = None
+    hold: HoldRef | None = None
     request_id: str | None = None
 
     @property
@@ -113,6 +120,12 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The approval is decided",
         remedy="Read the approval: one decision counts, and it stays.",
+    ),
+    "edit-refused": ProblemKind(
+        status=409,
+        title="The edited arguments cannot stand",
+        remedy="Nothing was decided. Approve with arguments that no other effect has and all who approve agree on, "
+        "or deny.",
     ),
     "expired": ProblemKind(
         status=410,
@@ -163,6 +176,11 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         title="The resource has no such method",
         remedy="The description at /schema lists the methods of each resource.",
     ),
+    "name-taken": ProblemKind(
+        status=409,
+        title="The name belongs to another run",
+        remedy="Nothing was made. Choose another name, or ask for the run as it was made.",
+    ),
     "not-found": ProblemKind(
         status=404,
         title="There is no such thing",
@@ -172,6 +190,11 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The effect's state does not allow this",
         remedy="Nothing was changed. Read the effect; the state machine in the documents says what is possible.",
+    ),
+    "registry-changed": ProblemKind(
+        status=409,
+        title="The registry is not as it was planned on",
+        remedy="Nothing was applied. Plan again, look at the plan, and apply that.",
     ),
     "outcome-in-doubt": ProblemKind(
         status=409,

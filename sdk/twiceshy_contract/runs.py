@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from twiceshy_contract.forks import LiveTerms, Reads
 from twiceshy_contract.names import RunName
 
 RunState = Literal["open", "finished", "failed", "cancelled"]
@@ -22,7 +23,10 @@ class FinishRunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
-    """A run; `effects` counts what it began, which is the `step` of its newest effect."""
+    """A run; `effects` is the `step` of its newest effect.
+
+    A fork says of which run it is, and its terms; its steps count on from the cut, `at`.
+    """
 
     run: str
     id: str
@@ -30,6 +34,10 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     effects: int
     started_at: str
     ended_at: str | None
+    fork_of: str | msgspec.UnsetType = msgspec.UNSET
+    at: int | msgspec.UnsetType = msgspec.UNSET
+    reads: Reads | msgspec.UnsetType = msgspec.UNSET
+    live: tuple[LiveTerms, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):

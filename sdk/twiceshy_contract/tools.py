@@ -1,5 +1,6 @@
 """Wire structs of a tool: what the side-effect registry holds of it."""
 
+from datetime import datetime
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
@@ -15,6 +16,7 @@ from twiceshy_contract.policies import (
     ResourceRule,
     Simulator,
 )
+from twiceshy_contract.problems import FieldError
 
 NormaliserName = Literal["email", "money", "nfc", "phone", "trim_casefold", "url", "utc"]
 DeclaredBy = Literal["person", "code", "hint"]
@@ -138,8 +140,12 @@ class ToolDeclaration(Part, frozen=True, kw_only=True):
     resource: ResourceRule | None = None
 
 
+Declarations = Annotated[dict[ToolName, ToolDeclaration], msgspec.Meta(min_length=1, max_length=2000)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
 class ToolView(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as the registry holds it: its newest version."""
+    """A tool as the registry holds it, or held it: one version."""
 
     name: ToolName
     version: int
@@ -152,3 +158,80 @@ class ToolList(msgspec.Struct, frozen=True, kw_only=True):
     """All tools, by name."""
 
     items: tuple[ToolView, ...]
+
+
+class ToolQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which version of a tool is meant: one by its number, or the one that held at an instant (RFC 3339)."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
+    at: Moment | None = None
+
+    def __post_init__(self) -> None:
+        if self.version is not None and self.at is not None:
+            raise ValueError("ask for a version or for an instant, not for both")
+
+
+class ToolsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of which instant the tools are listed (RFC 3339); without one, as they are now."""
+
+    at: Moment | None = None
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    """From when until when a version held; without an end, it holds."""
+
+    since: str
+    until: str | None
+
+
+class ToolVersion(ToolView, frozen=True, kw_only=True):
+    """One version of a tool, and when it held. One that was declared again held more than once."""
+
+    declared_by: DeclaredBy
+    terms: tuple[Term, ...]
+
+
+class ToolVersions(msgspec.Struct, frozen=True, kw_only=True):
+    """All versions of a tool, newest first."""
+
+    items: tuple[ToolVersion, ...]
+
+
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Declarations of tools, by name, to be looked at together."""
+
+    tools: Declarations
+
+
+class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Declarations of tools, by name, to be taken together or not at all.
+
+    `seen` are the versions (0: none) that held in the plan of which this is the outcome: where another one holds by
+    now, a declaration that would change it is not taken.
+    """
+
+    tools: Declarations
+    seen: dict[ToolName, Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]] = {}
+
+
+class PlannedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """What a declaration makes of its tool.
+
+    `version` and `declaration` are what holds then, which is more than was sent where somebody else has spoken:
+    `again` is an earlier version. `lowered` names the parts in which it guards less than before. What is `refused`
+    has `errors`, with places within the declaration, and changes nothing.
+    """
+
+    name: ToolName
+    change: Literal["new", "changed", "again", "unchanged", "refused"]
+    before: ToolView | None = None
+    version: int | None = None
+    declaration: ToolDeclaration | None = None
+    lowered: tuple[Pointer, ...] = ()
+    errors: tuple[FieldError, ...] = ()
+
+
+class ToolPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What declarations make of their tools, in the order in which they were sent."""
+
+    items: tuple[PlannedTool, ...]

@@ -6,6 +6,8 @@ from typing import Final, NewType, TypeVar
 import msgspec
 import msgspec.inspect
 
+from twiceshy_contract.names import NAME_FORM
+from twiceshy_contract.policies import POINTER_FORM
 from twiceshy_contract.refusals import JsonValue, Refusal, Step
 from twiceshy_contract.strict_json import ENVELOPE_DEPTH, MAX_DEPTH, decode
 
@@ -21,6 +23,13 @@ PROBLEM_JSON: Final = "application/problem+json"
 EffectKey = NewType("EffectKey", str)
 """64 lower-case hex digits: what names an effect on the wire."""
 
+_SOME_MEMBER: Final = "..."
+_A_KEY: Final = "key` in `"
+_IN_WORDS: Final = {
+    f"Expected `str` matching regex {POINTER_FORM!r}": "this is not a JSON Pointer, such as `/title` or `/lines/*/sku`",
+    f"Expected `str` matching regex {NAME_FORM!r}": "this is not a name: it has no control characters and no slashes",
+}
+_MOST_TRIED: Final = 2000
 _UNKNOWN: Final = "this field is not known"
 _MessageT = TypeVar("_MessageT", bound=msgspec.Struct)
 _AT = re.compile(r" - at `(?P<place>.*)`\Z", re.DOTALL)
@@ -44,7 +53,54 @@ def convert(value: JsonValue, message: type[_MessageT], *, newer: bool = False) 
     try:
         return msgspec.convert(value, message, strict=True)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        said = str(error)
+        raise _named(value, _refusal(said), message, said) from error
+
+
+def _named(value: JsonValue, refusal: Refusal, message: type[msgspec.Struct], said: str) -> Refusal:
+    """Return a refusal with the names of those members of which the decoder says no more than `...`."""
+    named: list[Step] = []
+    for step in refusal.steps:
+        name = step
+        if step == _SOME_MEMBER:
+            name, value = _failing_member(value, named, message, said)
+        named.append(name)
+    return Refusal(refusal.reason, named)
+
+
+def _failing_member(
+    value: JsonValue, place: list[Step], message: type[msgspec.Struct], said: str
+) -> tuple[Step, JsonValue]:
+    """Find the member of an object that fails without the others too; return its name, and the value without them."""
+    for name in _members(value, place)[:_MOST_TRIED]:
+        alone = _with_only(value, place, name)
+        try:
+            msgspec.convert(alone, message, strict=True)
+        except msgspec.ValidationError as error:
+            if str(error) == said:
+                return name, alone
+    return _SOME_MEMBER, value
+
+
+def _members(value: JsonValue, place: list[Step]) -> list[str]:
+    for step in place:
+        if isinstance(value, dict):
+            value = value.get(str(step))
+        elif isinstance(value, list):
+            value = value[int(step)]
+    return [*value] if isinstance(value, dict) else []
+
+
+def _with_only(value: JsonValue, place: list[Step], name: str) -> JsonValue:
+    """Return a value whose object at a place has one member."""
+    if not place and isinstance(value, dict):
+        return {name: value[name]}
+    step, *rest = place
+    if isinstance(value, dict):
+        return {**value, str(step): _with_only(value[str(step)], rest, name)}
+    if isinstance(value, list):
+        return [_with_only(item, rest, name) if at == int(step) else item for at, item in enumerate(value)]
+    return value
 
 
 def _known(value: JsonValue, kind: msgspec.inspect.Type) -> JsonValue:
@@ -76,8 +132,10 @@ def _refusal(text: str) -> Refusal:
     reason = text[: at.start()] if at else text
     places = _PLACE.finditer(at["place"]) if at else ()
     steps: list[Step] = [part["name"] or part["index"] for part in places]
+    if at and at["place"].startswith(_A_KEY):
+        steps.append(_SOME_MEMBER)
     field = _FIELD.search(reason)
     if field:
         steps.append(field["field"])
         reason = "this field is missing" if "missing" in reason else _UNKNOWN
-    return Refusal(reason.replace("`", ""), steps)
+    return Refusal(_IN_WORDS.get(reason, reason).replace("`", ""), steps)

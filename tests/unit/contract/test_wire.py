@@ -10,7 +10,7 @@ import pytest
 from twiceshy_contract.effects import BeginRequest, CommitRequest, FailRequest, RenewRequest, ResolveRequest
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.runs import FinishRunRequest
-from twiceshy_contract.tools import ArgumentRoles, NormaliserWith, ToolDeclaration
+from twiceshy_contract.tools import ArgumentRoles, NormaliserWith, PlanRequest, ToolDeclaration
 from twiceshy_contract.wire import CONTRACT_VERSION, read
 
 TOKEN = "0192f5b0-7c3a-7000-8000-000000000001"
@@ -177,3 +177,26 @@ def test_what_is_wrong_beside_newer_fields_is_still_refused() -> None:
     with pytest.raises(Refusal) as caught:
         read(msgspec.json.encode({**BEGIN, "later": 1, "tool": 7}), BeginRequest, newer=True)
     assert caught.value.path == "/tool"
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ({"tools": {"a": {}, "pay": {"attempts": 0}, "z": {}}}, "/tools/pay/attempts"),
+        ({"tools": {"a": {}, "p/q": {}}}, "/tools/p~1q"),
+        ({"tools": {"pay": {"arguments": {"normalisers": {"/a": "utc", "/to": "emial"}}}}}, "normalisers/~1to"),
+        ({"tools": {"pay": {"arguments": {"normalisers": {"/to": {"alias": {"x": 1, "y": 1.5}}}}}}}, "~1to/alias/y"),
+        ({"tools": {"pay": {"arguments": {"normalisers": {"/a": ["utc", "nope"]}}}}}, "normalisers/~1a/1"),
+        ({"tools": {"pay": {"arguments": {"normalisers": {"/a": "utc", "b": "utc"}}}}}, "normalisers/b"),
+        ({"tools": {"pay": 3}}, "/tools/pay"),
+    ],
+)
+def test_a_wrong_member_of_an_object_with_names_of_its_own_is_named(value: object, place: str) -> None:
+    assert refusal_of(json.dumps(value).encode(), PlanRequest).path.endswith(place)
+
+
+def test_a_wrong_pointer_and_a_wrong_name_are_refused_in_words() -> None:
+    pointer = refusal_of(b'{"arguments": {"content": ["title"]}}', ToolDeclaration)
+    assert pointer.reason == "this is not a JSON Pointer, such as /title or /lines/*/sku"
+    name = refusal_of(b'{"compensation": {"tool": "a/b"}}', ToolDeclaration)
+    assert name.reason == "this is not a name: it has no control characters and no slashes"

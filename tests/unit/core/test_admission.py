@@ -1,17 +1,38 @@
 """May this call begin? What must agree between a call and the effect that its key names."""
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
-from guard.core.admission import Admission, Call, NextGeneration, OtherArguments, OtherTool, admit, has_drifted
-from guard.core.effects import Effect, Intent, Key, Life, TenantId
+from guard.core.admission import (
+    Admission,
+    Call,
+    Expired,
+    NextGeneration,
+    OtherArguments,
+    OtherTool,
+    admit,
+    has_drifted,
+    is_over,
+    is_repeat,
+)
+from guard.core.effects import SECOND, AttemptToken, Duration, Effect, Intent, Key, Life, TenantId
+from guard.core.lease import Rules
 from guard.core.lifecycle import Decision
 from guard.core.situation import Event
-from tests.unit.core.lives import EXECUTING, FAILED, IN_DOUBT, SIDE_EFFECT, SUCCEEDED, B, at
+from tests.unit.core.lives import EXECUTING, FAILED, IDEMPOTENT, IN_DOUBT, PENDING, SIDE_EFFECT, SUCCEEDED, A, B, at
+from twiceshy_contract.names import KeyRule
 
 SAME = Call(tool="book", identity_digest=b"i", arguments_digest=b"a")
 REPHRASED = Call(tool="book", identity_digest=b"i", arguments_digest=b"b")
 OTHER = Call(tool="book", identity_digest=b"j", arguments_digest=b"b")
 OTHERS_TOOL = Call(tool="cancel", identity_digest=b"i", arguments_digest=b"a")
+DONE = replace(SUCCEEDED, ended_at=at(5))
+REJECTED = replace(FAILED, ended_at=at(5))
+DENIED = replace(PENDING, state="failed", ended_at=at(5))
+NEVER_BEGUN = Life(state="failed", ended_at=at(5))
+ALLOWED, ASKED = Rules(repeat="allow"), Rules(repeat="ask")
+WINDOW = Rules(window=Duration(60 * SECOND))
 
 
 def effect(life: Life) -> Effect:
@@ -37,8 +58,22 @@ def effect(life: Life) -> Effect:
     return Effect(version=1, intent=intent, life=life)
 
 
-def admitted(life: Life, call: Call) -> Admission:
-    return admit(effect(life), call, Event(name="begin", token=B), SIDE_EFFECT, at(10))
+def admitted(life: Life, call: Call, token: AttemptToken = B) -> Admission:
+    return admit(effect(life), call, Event(name="begin", token=token), SIDE_EFFECT, at(10))
+
+
+def over(
+    life: Life,
+    rules: Rules,
+    *,
+    now: float = 10,
+    delivered: bool = False,
+    token: AttemptToken | None = B,
+    rule: KeyRule = "once",
+) -> bool:
+    made = effect(life)
+    known = replace(made, delivered=delivered, intent=replace(made.intent, rule=rule))
+    return is_over(known, Event(name="begin", token=token), rules, at(now))
 
 
 def verdict(life: Life, call: Call) -> str:
@@ -69,10 +104,89 @@ def test_a_rejected_call_with_other_arguments_is_the_next_generation() -> None:
     assert isinstance(admitted(FAILED, REPHRASED), NextGeneration)
 
 
+def test_the_attempt_that_was_rejected_hears_so_whatever_arguments_it_brings_now() -> None:
+    assert isinstance(admitted(FAILED, OTHER, A), OtherArguments)
+    own = admitted(FAILED, REPHRASED, A)
+    assert isinstance(own, Decision)
+    assert own.verdict == "replay"
+
+
 def test_other_content_is_answered_from_the_record_and_has_drifted() -> None:
     assert verdict(SUCCEEDED, REPHRASED) == "replay"
     assert has_drifted(effect(SUCCEEDED), REPHRASED)
     assert not has_drifted(effect(SUCCEEDED), SAME)
+
+
+@pytest.mark.parametrize("rules", [SIDE_EFFECT, IDEMPOTENT, ALLOWED, ASKED, WINDOW])
+@pytest.mark.parametrize("life", [EXECUTING, IN_DOUBT, PENDING, SUCCEEDED])
+def test_what_has_not_ended_is_never_over(life: Life, rules: Rules) -> None:
+    assert not over(replace(life, ended_at=None), rules, now=1000, delivered=True)
+
+
+def test_what_is_open_again_is_not_over_by_its_earlier_end() -> None:
+    assert not over(replace(PENDING, ended_at=at(5)), WINDOW, now=1000)
+
+
+def test_a_success_is_over_where_its_tool_may_repeat_or_asks() -> None:
+    assert not over(DONE, SIDE_EFFECT)
+    assert over(DONE, ALLOWED)
+    assert over(DONE, ASKED)
+
+
+def test_a_failure_is_not_over_because_successes_may_be_repeated() -> None:
+    for life in (REJECTED, DENIED):
+        assert not over(life, ALLOWED)
+        assert not over(life, ASKED)
+
+
+def test_an_idempotent_effect_is_over_once_its_outcome_is_known() -> None:
+    for life in (DONE, REJECTED):
+        assert over(life, IDEMPOTENT, delivered=True)
+        assert not over(life, IDEMPOTENT, delivered=False)
+        assert not over(life, SIDE_EFFECT, delivered=True)
+
+
+def test_an_intent_with_a_name_of_its_own_is_not_over_because_its_outcome_is_known() -> None:
+    names: tuple[KeyRule, ...] = ("step", "business_key")
+    for rule in names:
+        assert not over(DONE, IDEMPOTENT, delivered=True, rule=rule)
+        assert over(DONE, replace(IDEMPOTENT, repeat="allow"), rule=rule)
+
+
+def test_what_a_person_refused_is_not_over_because_it_is_known() -> None:
+    assert not over(DENIED, IDEMPOTENT, delivered=True)
+    assert not over(NEVER_BEGUN, IDEMPOTENT, delivered=True)
+
+
+def test_a_window_slides_from_the_end_and_is_over_to_the_microsecond() -> None:
+    for life in (DONE, REJECTED, DENIED):
+        assert not over(life, WINDOW, now=64.999999)
+        assert over(life, WINDOW, now=65)
+        assert over(life, WINDOW, now=1000)
+
+
+def test_an_effect_is_never_over_for_an_attempt_of_its_own() -> None:
+    for rules in (ALLOWED, ASKED, WINDOW):
+        assert not over(DONE, rules, now=1000, token=A)
+    assert not over(DONE, IDEMPOTENT, delivered=True, token=A)
+    assert over(DONE, ALLOWED, token=None)
+
+
+def test_an_expired_record_is_said_to_be_expired_unless_its_window_has_passed() -> None:
+    gone = replace(effect(DONE), expired_at=at(50))
+    begin = Event(name="begin", token=B)
+    assert isinstance(admit(gone, SAME, begin, SIDE_EFFECT, at(60)), Expired)
+    assert isinstance(admit(gone, SAME, begin, WINDOW, at(60)), Expired)
+    assert isinstance(admit(gone, SAME, begin, WINDOW, at(65)), NextGeneration)
+    assert isinstance(admit(gone, OTHER, begin, SIDE_EFFECT, at(60)), OtherArguments)
+    assert isinstance(admit(gone, SAME, Event(name="begin", token=A), WINDOW, at(65)), Expired)
+
+
+def test_a_call_repeats_a_success_until_its_window_has_passed() -> None:
+    assert not is_repeat(None, ASKED, at(10))
+    assert is_repeat(at(5), ASKED, at(10))
+    assert is_repeat(at(5), WINDOW, at(64))
+    assert not is_repeat(at(5), WINDOW, at(65))
 
 
 def test_values_of_the_core_are_frozen() -> None:

@@ -16,6 +16,7 @@ from guard.core.lease import (
     settles_at,
 )
 from tests.unit.core.lives import DOUBTFUL_TWO, IDEMPOTENT, IN_DOUBT, SIDE_EFFECT, SUCCEEDED, WINDOWED, A, B, at
+from twiceshy_contract.names import EffectClass
 
 ALMOST_ONE = 1 - 2**-53
 
@@ -88,3 +89,18 @@ def test_a_window_is_no_larger_than_the_version_that_names_the_call_promises() -
     assert narrowed(long, none).provider_window is None
     assert narrowed(none, long).provider_window is None
     assert narrowed(long, short).provider_window == narrowed(short, long).provider_window == seconds(5)
+
+
+@pytest.mark.parametrize(
+    ("today", "named_by", "counts"),
+    [
+        ("idempotent", "side_effect", "side_effect"),
+        ("side_effect", "idempotent", "side_effect"),
+        ("read", "idempotent", "idempotent"),
+        ("read", "read", "read"),
+    ],
+)
+def test_what_began_under_the_stricter_class_keeps_it(
+    today: EffectClass, named_by: EffectClass, counts: EffectClass
+) -> None:
+    assert narrowed(Rules(effect_class=today), Rules(effect_class=named_by)).effect_class == counts

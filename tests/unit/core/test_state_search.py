@@ -17,6 +17,9 @@ PLAIN = Setting(lease=2)
 AGEING = Setting(lease=1, window=4)
 """A side effect whose provider answers a downstream key from its record for four ticks."""
 
+HARMLESS = Setting(lease=1, is_idempotent=True, clients=2)
+"""An idempotent tool, which is tried again while an attempt is silent."""
+
 
 class Finding(NamedTuple):
     """How many worlds were visited, and the shortest way to a double execution, if there is one."""
@@ -25,8 +28,12 @@ class Finding(NamedTuple):
     trace: tuple[str, ...] | None
 
 
-def search(setting: Setting) -> Finding:
-    """Visit every world that can be reached, or stop at the first in which the effect was applied twice."""
+def search(setting: Setting, *, minds_hiding: bool = True) -> Finding:
+    """Visit every world that can be reached, or stop at the first in which the effect was applied twice.
+
+    As bad is one in which it was applied and the record says that it was cancelled: the next call would apply it again.
+    With `minds_hiding` the search stops there too.
+    """
     model = Model(setting)
     first = model.start()
     origin: dict[World, tuple[World, str] | None] = {first: None}
@@ -39,7 +46,7 @@ def search(setting: Setting) -> Finding:
             if after in origin:
                 continue
             origin[after] = (world, name)
-            if after.applied > 1:
+            if after.applied > 1 or (minds_hiding and after.is_hidden):
                 return Finding(len(origin), _way_to(after, origin))
             waiting.append(after)
     return Finding(len(origin), None)
@@ -56,12 +63,12 @@ def _way_to(world: World, origin: dict[World, tuple[World, str] | None]) -> tupl
 
 def assert_clean(setting: Setting, *, at_least: int) -> None:
     found = search(setting)
-    assert found.trace is None, "applied twice:\n  " + "\n  ".join(found.trace or ())
+    assert found.trace is None, "applied twice, or hidden:\n  " + "\n  ".join(found.trace or ())
     assert found.worlds >= at_least
 
 
 def assert_double_execution(setting: Setting) -> None:
-    found = search(setting)
+    found = search(setting, minds_hiding=False)
     assert found.trace is not None, f"{found.worlds} worlds, and no double execution: the rule does nothing"
     assert found.trace[-1].endswith("request lands and is applied")
 
@@ -93,6 +100,15 @@ def test_with_all_rules_a_side_effect_with_an_ageing_provider_window_is_never_ap
 def test_without_another_unresolved_it_is_applied_twice() -> None:
     """Rule 1: while another attempt is unresolved, one's word settles nothing, and no pending effect is granted."""
     assert_double_execution(AGEING._replace(table=without_rule_one()))
+
+
+def test_without_another_unresolved_a_cancel_hides_what_was_applied() -> None:
+    """An effect with a silent attempt cannot be cancelled: what it may have applied would look as if it never was."""
+    assert_clean(HARMLESS, at_least=10_000)
+    believing = tuple(row for row in TABLE if row.event != "cancelled" or "another unresolved" not in row.when)
+    found = search(HARMLESS._replace(table=believing))
+    assert found.trace is not None
+    assert "the operator's 'cancelled' arrives: done" in found.trace
 
 
 def test_without_self_fencing_it_is_applied_twice() -> None:

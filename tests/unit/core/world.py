@@ -4,6 +4,8 @@ The network delays and repeats: a client's request that was sent once may arrive
 times, and an answer may be lost. A client that dies is one that does nothing more. Time moves by whole ticks and has
 no end: every instant is kept relative to now, and what is too old to matter is forgotten, so that the world is finite.
 
+The operator may also cancel an effect that waits, or reopen it: what is cancelled was never applied.
+
 Left out, to keep it small: rejections, closing and exhaustion; more than one first begin on its way at a time; an
 operator's word that arrives twice, or later than a new lease and the settle time after it was asked.
 """
@@ -13,12 +15,11 @@ from functools import cache
 from typing import NamedTuple
 from uuid import UUID
 
-from msgspec.structs import replace
-
-from guard.core.effects import Attempt, AttemptToken, Duration, Fence, Instant, Life
+from guard.core.effects import AttemptToken, Duration, Fence, Instant, Life
 from guard.core.lease import Rules, settles_at
 from guard.core.lifecycle import TABLE, Decision, Row, decide, touch
 from guard.core.situation import Event, EventName
+from tests.unit.core.ageing import aged, without_history
 
 SETTLE = 2
 """How long a request to the provider may stay in flight, whatever the service believes."""
@@ -52,19 +53,25 @@ class Word(NamedTuple):
 
 
 class World(NamedTuple):
-    """Everything there is. `receipts`: when the provider first saw each downstream key that it still knows."""
+    """Everything there is. `receipts`: when the provider first saw each downstream key that it still knows.
+
+    `is_hidden`: the record says that the effect failed, and the provider has applied it.
+    """
 
     life: int
     clients: tuple[Client, ...]
     receipts: tuple[tuple[int, int], ...] = ()
     applied: int = 0
     word: Word | None = None
+    is_hidden: bool = False
 
 
 class Setting(NamedTuple):
-    """The tool, and which of the rules hold."""
+    """The tool, and which of the rules hold. At the provider of an idempotent one, applying again changes nothing."""
 
     lease: int
+    is_idempotent: bool = False
+    clients: int = len(NAMES)
     window: int | None = None
     table: tuple[Row, ...] = TABLE
     settle: int = SETTLE
@@ -84,6 +91,7 @@ class Model:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._rules = Rules(
+            effect_class="idempotent" if setting.is_idempotent else "side_effect",
             lease=Duration(setting.lease),
             backoff=Duration(0),
             settle=Duration(setting.settle),
@@ -96,18 +104,19 @@ class Model:
 
     def start(self) -> World:
         """Return the world in which nothing has happened."""
-        return World(life=0, clients=(Client(),) * len(NAMES))
+        return World(life=0, clients=(Client(),) * self._setting.clients)
 
     def is_over(self, world: World) -> bool:
         """Say whether the provider cannot apply the effect twice any more, whatever comes."""
         life = self._lives[world.life]
         is_final = life is not None and life.state in ("succeeded", "failed")
         may_send = ("holding",) if is_final else ("idle", "asked", "holding")
-        return world.applied + sum(c.phase in may_send or c.until > 0 for c in world.clients) < 2
+        bound = 1 if self._setting.is_idempotent or (life is not None and life.state == "failed") else 2
+        return world.applied + sum(c.phase in may_send or c.until > 0 for c in world.clients) < bound
 
     def steps(self, world: World) -> Iterator[tuple[str, World]]:
         """Return everything that may happen next, each with its name."""
-        for who in range(len(NAMES)):
+        for who in range(self._setting.clients):
             yield from self._asking(world, who)
             yield from self._working(world, who)
             yield from self._reporting(world, who)
@@ -168,8 +177,9 @@ class Model:
         if self._setting.window is not None:
             receipts.setdefault(client.epoch, 0)
         landed = Client(phase=client.phase, has_landed=True)
+        applied = 1 if self._setting.is_idempotent else world.applied + (not is_known)
         after = _with(world, who, landed)._replace(
-            receipts=tuple(sorted(receipts.items())), applied=world.applied + (not is_known)
+            receipts=tuple(sorted(receipts.items())), applied=applied, is_hidden=self._is_hidden(world.life, applied)
         )
         yield f"{name}'s request lands and {'is known to the provider' if is_known else 'is applied'}", after
 
@@ -187,6 +197,23 @@ class Model:
                 said = "applied" if world.word.is_applied else "not applied"
                 yield f"the operator's '{said}' arrives: {decision.verdict}, {decision.life.state}", after
 
+        yield from self._reconsidering(world)
+
+    def _reconsidering(self, world: World) -> Iterator[tuple[str, World]]:
+        events: tuple[EventName, ...] = ("cancelled", "reopened")
+        for event in events:
+            number, decision = self._decide(world.life, event, None, None, None)
+            if number != world.life:
+                hidden = self._is_hidden(number, world.applied)
+                yield (
+                    f"the operator's '{event}' arrives: {decision.verdict}",
+                    world._replace(life=number, is_hidden=hidden),
+                )
+
+    def _is_hidden(self, number: int, applied: int) -> bool:
+        life = self._lives[number]
+        return life is not None and life.state == "failed" and applied > 0
+
     def _later(self, world: World) -> World:
         clients = tuple(
             c._replace(deadline=max(c.deadline - 1, 0), until=max(c.until - 1, 0), epoch=0 if c.until == 1 else c.epoch)
@@ -197,7 +224,7 @@ class Model:
         word = world.word
         if word is not None:
             word = None if word.asked_at == -self._setting.oldest_word else word._replace(asked_at=word.asked_at - 1)
-        return World(self._age(world.life), clients, receipts, world.applied, word)
+        return World(self._age(world.life), clients, receipts, world.applied, word, world.is_hidden)
 
     def _is_known(self, world: World, who: int) -> bool:
         life = self._lives[world.life]
@@ -228,14 +255,14 @@ class Model:
 
     def _age_once(self, number: int) -> int:
         life = self._lives[number]
-        return (
-            0
-            if life is None
-            else self._number(touch(_aged(life, self._setting), self._rules, NOW, self._setting.table))
-        )
+        return 0 if life is None else self._number(touch(self._aged(life), self._rules, NOW, self._setting.table))
+
+    def _aged(self, life: Life) -> Life:
+        oldest = -self._setting.oldest_word - SETTLE - 1
+        return aged(life, oldest=oldest, window=self._setting.window or 0)
 
     def _number(self, life: Life | None) -> int:
-        life = None if life is None else _without_history(life, is_window_open=self._setting.window is not None)
+        life = None if life is None else without_history(life, is_window_open=self._setting.window is not None)
         number = self._numbers.setdefault(life, len(self._lives))
         if number == len(self._lives):
             self._lives.append(life)
@@ -256,39 +283,3 @@ def _under_key(world: World, changes: int) -> World:
     used = {c.epoch for c in clients}
     receipts = tuple((epoch - changes, at) for epoch, at in world.receipts if epoch - changes in used)
     return world._replace(clients=clients, receipts=receipts)
-
-
-def _aged(life: Life, setting: Setting) -> Life:
-    """Move a life's instants one tick into the past, and no further than any rule can tell apart."""
-    oldest = -setting.oldest_word - SETTLE - 1
-    since = life.epoch_since
-    return replace(
-        life,
-        attempts=tuple(
-            replace(
-                attempt,
-                deadline=Instant(max(attempt.deadline - 1, oldest)),
-                reported_at=None if attempt.reported_at is None else Instant(max(attempt.reported_at - 1, oldest)),
-            )
-            for attempt in life.attempts
-        ),
-        epoch_since=None if since is None else Instant(max(since - 1, -(setting.window or 0))),
-    )
-
-
-def _without_history(life: Life, *, is_window_open: bool) -> Life:
-    """Forget what no rule looks at: times of attempts that are resolved, and how they were."""
-    return replace(
-        life,
-        attempts=tuple(
-            replace(attempt, granted_at=NOW, reported_at=attempt.reported_at)
-            if attempt.is_unresolved
-            else Attempt(token=attempt.token, fence=attempt.fence, granted_at=NOW, deadline=NOW, settled=True)
-            for attempt in life.attempts
-        ),
-        tries=0,
-        retry_at=None,
-        epoch=0,
-        epoch_since=life.epoch_since if is_window_open else None,
-        ended_at=None,
-    )
