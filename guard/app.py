@@ -1,13 +1,16 @@
 """The composition root of the service: the only place where its parts are put together."""
 
+import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
+from guard.probes.http import HttpProvider
 from guard.service.use_cases import UseCases
 from guard.settings import Settings
 from guard.store.sql.engine import open_store
+from guard.web.authorization import BearerTokens
 from guard.web.front import Front
 from guard.web.routes import web
 
@@ -25,10 +28,13 @@ def app(settings: Settings) -> Front:
     @asynccontextmanager
     async def start() -> AsyncIterator[UseCases]:
         store = await open_store(settings.database)
+        provider = HttpProvider(os.environ)
         try:
-            async with UseCases(store, jitter=random.SystemRandom().random) as use_cases:
+            async with UseCases(store, random.SystemRandom().random, provider) as use_cases:
                 yield use_cases
         finally:
+            await provider.close()
             await store.close()
 
-    return web(start, tokens=settings.tokens, version=version("twiceshy-server"))
+    tokens = BearerTokens(settings.tokens, settings.approvers)
+    return web(start, tokens=tokens, version=version("twiceshy-server"))

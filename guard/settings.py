@@ -1,6 +1,7 @@
 """Settings of the service: from the environment `TWICESHY_*` and the command line, checked before anything starts."""
 
 import ipaddress
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -15,14 +16,23 @@ class SettingsRefused(ValueError):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to serve. Without tokens the service binds only to this machine."""
+    """How to serve. Without tokens the service binds only to this machine.
+
+    `approvers` are the names of those who may decide approvals, by their tokens; without one, everybody may.
+    """
 
     database: str = DEFAULT_DATABASE
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     tokens: tuple[str, ...] = ()
+    approvers: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
+        if not self.approvers.keys().isdisjoint(self.tokens):
+            raise SettingsRefused(
+                "TWICESHY_TOKENS and TWICESHY_APPROVERS share a token: an agent that has it could approve its own "
+                "calls. Give approvers tokens of their own."
+            )
         if not self.tokens and not is_loopback(self.host):
             raise SettingsRefused(
                 f"{self.host} can be reached from other machines and there are no tokens. "
@@ -42,8 +52,23 @@ def is_loopback(host: str) -> bool:
 
 def tokens_of(text: str) -> tuple[str, ...]:
     """Read a list of tokens, separated by commas. Raises SettingsRefused for what a header cannot carry."""
-    tokens = tuple(part.strip() for part in text.split(",") if part.strip())
-    for token in tokens:
-        if not token.isascii() or not token.isprintable() or " " in token:
-            raise SettingsRefused("TWICESHY_TOKENS holds a token that an Authorization header cannot carry.")
-    return tokens
+    return tuple(_token(part.strip(), "TWICESHY_TOKENS") for part in text.split(",") if part.strip())
+
+
+def approvers_of(text: str) -> dict[str, str]:
+    """Read a list of `name:token`, separated by commas, into names by token. Raises SettingsRefused."""
+    approvers: dict[str, str] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, colon, token = part.partition(":")
+        if not colon or not name.strip() or not token.strip():
+            raise SettingsRefused("TWICESHY_APPROVERS holds name:token, separated by commas, such as alice:s3cret.")
+        named = approvers.setdefault(_token(token.strip(), "TWICESHY_APPROVERS"), name.strip())
+        if named != name.strip():
+            raise SettingsRefused(f"TWICESHY_APPROVERS gives {named} and {name.strip()} one token; each needs its own.")
+    return approvers
+
+
+def _token(token: str, variable: str) -> str:
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsRefused(f"{variable} holds a token that an Authorization header cannot carry.")
+    return token

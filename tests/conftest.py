@@ -64,7 +64,7 @@ def empty_database_url(backend: str, request: pytest.FixtureRequest, tmp_path: P
     if backend == "sqlite":
         yield f"sqlite:///{tmp_path / 'empty.db'}"
         return
-    yield from _database(request.getfixturevalue("postgres_server"), "template0")
+    yield from fresh_database(request.getfixturevalue("postgres_server"), "template0")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def database_url(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -
     if backend == "sqlite":
         yield f"sqlite:///{shutil.copy(request.getfixturevalue('sqlite_template'), tmp_path / 'guard.db')}"
         return
-    yield from _database(request.getfixturevalue("postgres_server"), request.getfixturevalue("postgres_template"))
+    yield from fresh_database(request.getfixturevalue("postgres_server"), request.getfixturevalue("postgres_template"))
 
 
 @pytest.fixture
@@ -102,7 +102,8 @@ def postgres_template(postgres_server: PostgresServer) -> str:
     return _TEMPLATE
 
 
-def _database(server: PostgresServer, template: str) -> Iterator[str]:
+def fresh_database(server: PostgresServer, template: str) -> Iterator[str]:
+    """Make a database from a template, and remove it in the end."""
     name = f"test_{uuid4().hex}"
     asyncio.run(_execute(server, f"CREATE DATABASE {name} TEMPLATE {template}"))
     yield server.url(name)

@@ -16,7 +16,7 @@ from guard.cli.migrate import DATABASE_OPTION, said_plainly
 from guard.cli.protocol import OnePieceProtocol
 from guard.cli.variables import refuse_unknown_variables
 from guard.preparation import prepare
-from guard.settings import DEFAULT_HOST, DEFAULT_PORT, Settings, SettingsRefused, tokens_of
+from guard.settings import DEFAULT_HOST, DEFAULT_PORT, Settings, SettingsRefused, approvers_of, tokens_of
 from guard.web.front import Front
 
 GRACE_SECONDS: Final = 10
@@ -66,6 +66,13 @@ class _Announcing(uvicorn.Server):
     "--tokens", default="", envvar="TWICESHY_TOKENS", show_envvar=True, help="Bearer tokens, separated by commas."
 )
 @click.option(
+    "--approvers",
+    default="",
+    envvar="TWICESHY_APPROVERS",
+    show_envvar=True,
+    help="Who alone may decide approvals: name:token, separated by commas.",
+)
+@click.option(
     "--log",
     default="requests",
     show_default=True,
@@ -74,14 +81,16 @@ class _Announcing(uvicorn.Server):
     type=click.Choice(["requests", "problems"]),
     help="Log one line a request, or only what goes wrong.",
 )
-def serve(host: str, port: int, database: str, tokens: str, log: str) -> None:
+def serve(*, host: str, port: int, database: str, tokens: str, approvers: str, log: str) -> None:
     """Serve the guard.
 
     A SQLite file is made and brought up to date by itself; PostgreSQL is brought up to date by `migrate`.
     """
     refuse_unknown_variables()
     try:
-        settings = Settings(database=database, host=host, port=port, tokens=tokens_of(tokens))
+        settings = Settings(
+            database=database, host=host, port=port, tokens=tokens_of(tokens), approvers=approvers_of(approvers)
+        )
     except SettingsRefused as error:
         raise click.UsageError(str(error)) from error
     with said_plainly():

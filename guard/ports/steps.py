@@ -15,7 +15,8 @@ class Insert(msgspec.Struct, frozen=True, kw_only=True):
     """Assume that there is no such effect and that its run is open: make it, executing, with its first lease.
 
     The store sets the intent's `began_at` and `step`, and counts the effect in its run. With `alone`, no other effect
-    of the tool may be in open doubt in the run. With `hold`, that hold must be held still.
+    of the tool that is named by its arguments may be in open doubt in the run with other ones. With `hold`, that hold
+    must be held still.
     """
 
     intent: Intent
@@ -38,8 +39,8 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
     """Assume the version that was seen (0: no such effect): write the effect as planned.
 
     The store sets the version, and for a new effect `began_at` and `step`. Where `open_run` is given, that run must
-    be open as well: the run of whoever is granted the lease; where `hold` is given, it must be held still. Of
-    evidence an effect keeps the first hundred pieces.
+    be open as well: the run of whoever is granted the lease; where `hold` is given, it must be held still. `alone` is
+    as of an insert. Of evidence an effect keeps the first hundred pieces.
     """
 
     seen: int
@@ -47,6 +48,7 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     open_run: RunId | None = None
     hold: UUID | None = None
+    alone: bool = False
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

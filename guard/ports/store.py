@@ -5,9 +5,18 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from guard.core.effects import Duration, Effect, Evidence, Instant, Key, RunId, TenantId
+from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Instant, Key, RunId, TenantId
+from guard.core.forks import Fork
 from guard.core.runs import Run
-from guard.core.tools import Tool
+from guard.core.tools import Declared, Held, Moved, Planned, Tool
+from guard.ports.approvals import ApprovalStore
+from guard.ports.flags import FlagStore
+from guard.ports.forks import ForkStore
+from guard.ports.holds import HoldStore
+from guard.ports.loops import LoopStore
+from guard.ports.probes import ProbeStore
+from guard.ports.retention import RetentionStore
+from guard.ports.sagas import SagaStore
 from guard.ports.steps import Step, StepResult
 from twiceshy_contract.names import PublicState
 from twiceshy_contract.runs import RunState
@@ -38,6 +47,16 @@ class EffectFilter(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 50
     after: str | None = None
     closed: bool = False
+
+
+class Newest(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest instance of a slot, by its rank; 0: there is none. Ranks count from 1.
+
+    `own` is the rank of the instance that an attempt belongs to.
+    """
+
+    rank: int = 0
+    own: int | None = None
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +114,11 @@ class EffectStore(Protocol):
         (nothing happened: halve the batch).
         """
 
-    async def newest(self, slot: bytes, occurrence: int) -> int | None:
-        """Return the rank of the newest instance of a slot that is looked up, counted from 1; None: there is none."""
+    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken) -> Newest:
+        """Return what is known of the instances of a slot that is looked up, as of one moment."""
+
+    async def deliver(self, tenant: TenantId, run: RunId, keys: Sequence[Key]) -> None:
+        """Mark those of these effects that are final and of the run: their outcomes are known to the run's agent."""
 
     async def overdue(self, limit: int) -> list[Key]:
         """Return keys of executing effects whose lease has run out, longest overdue first."""
@@ -123,17 +145,23 @@ class RunStore(Protocol):
     async def get(self, tenant: TenantId, name: str) -> Run | None:
         """Find a run."""
 
+    async def fork(self, tenant: TenantId, name: str, fork: Fork) -> Run:
+        """Make a run that is a fork, and keeps to its parent's versions of tools; or find the run of that name."""
+
     async def end(self, tenant: TenantId, name: str, state: RunState) -> Run | None:
         """End an open run; return it as it stands (an ended one unchanged), or None where there is none."""
 
     async def page(
-        self, tenant: TenantId, state: RunState | None, limit: int, after: str | None
+        self, tenant: TenantId, state: RunState | None, limit: int, after: str | None, parent: RunId | None = None
     ) -> tuple[list[Run], str | None]:
-        """Return runs, newest first, and the cursor of the next page. Raises ValueError for a foreign cursor."""
+        """Return runs, or the forks of one, newest first, and the cursor of the next page.
+
+        Raises ValueError for a foreign cursor.
+        """
 
 
 class ToolStore(Protocol):
-    """The registry: append-only versions of tools."""
+    """The registry: append-only versions of tools, and the terms in which they held."""
 
     async def held(self, tenant: TenantId, names: Sequence[str]) -> dict[str, Tool]:
         """Return the version that holds of each tool that is declared: the one that was declared last."""
@@ -141,14 +169,32 @@ class ToolStore(Protocol):
     async def pin(self, tenant: TenantId, wishes: Sequence[Pin]) -> list[Tool | None]:
         """Pin a version of a tool to each run, unless one is pinned; return what is pinned (None: undeclared)."""
 
-    async def declare(self, tenant: TenantId, name: str, declaration: ToolDeclaration) -> Tool:
-        """Merge the declaration over the version that holds and return what holds now.
+    async def plan(self, tenant: TenantId, declared: Mapping[str, ToolDeclaration]) -> list[Planned]:
+        """Say what these declarations would make of their tools, in their order. Nothing is written."""
 
-        A declaration that code made before is no new version: the earlier one holds again.
+    async def declare(
+        self, tenant: TenantId, declared: Mapping[str, ToolDeclaration], seen: Mapping[str, int] | None = None
+    ) -> list[Declared] | Moved:
+        """Merge each declaration over the version that holds, all in one transaction; answer in their order.
+
+        A declaration that was made before is no new version: the earlier one holds again. Where one would change a
+        tool of which another version than the one `seen` (0: none) holds by now, nothing is written.
         """
 
-    async def all(self, tenant: TenantId) -> list[Tool]:
-        """Return the version that holds of every tool, by name."""
+    async def all(self, tenant: TenantId, at: Instant | None = None) -> list[Tool]:
+        """Return the version of every tool that holds, or held at an instant, by name."""
+
+    async def at(self, tenant: TenantId, name: str, at: Instant) -> Tool | None:
+        """Return the version that held at an instant."""
+
+    async def versions(self, tenant: TenantId, wishes: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Tool]:
+        """Return these versions of tools, as far as there are such."""
+
+    async def every_version(self, tenant: TenantId, names: Sequence[str]) -> list[Tool]:
+        """Return all versions of these tools."""
+
+    async def history(self, tenant: TenantId, name: str) -> list[Held]:
+        """Return all versions of a tool with the terms in which each held, newest version first."""
 
 
 class Store(Protocol):
@@ -165,6 +211,38 @@ class Store(Protocol):
     @property
     def tools(self) -> ToolStore:
         """The registry."""
+
+    @property
+    def loops(self) -> LoopStore:
+        """Which attempts of each run began a slot."""
+
+    @property
+    def retention(self) -> RetentionStore:
+        """Records that are kept for a time."""
+
+    @property
+    def forks(self) -> ForkStore:
+        """The records of forks."""
+
+    @property
+    def flags(self) -> FlagStore:
+        """What an operator should see."""
+
+    @property
+    def approvals(self) -> ApprovalStore:
+        """What persons are asked, and what they have said."""
+
+    @property
+    def holds(self) -> HoldStore:
+        """Claims on resources."""
+
+    @property
+    def sagas(self) -> SagaStore:
+        """Sagas and their steps."""
+
+    @property
+    def probes(self) -> ProbeStore:
+        """Questions about doubtful effects."""
 
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""

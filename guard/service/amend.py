@@ -1,11 +1,11 @@
 """Change an effect that exists: look, rule, compare and set, and rule again where it moved meanwhile."""
 
 from collections.abc import Callable, Generator
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import msgspec
 
-from guard.core.effects import NEVER_GRANTED, Effect, Evidence, Instant, Key, TenantId
+from guard.core.effects import LATE_SUCCESS, NEVER_GRANTED, Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import Decision, decide
 from guard.core.situation import Event
@@ -14,7 +14,7 @@ from guard.ports.steps import Found, HoldGone, Look, Replace, RunClosed, Sibling
 from guard.service.intake import Intake
 from guard.service.outcomes import Refused, ReportOutcome, Settled
 from guard.service.registry import Registry
-from guard.service.verdicts import refusal
+from guard.service.verdicts import expired, refusal
 
 _log = logger("guard.amend")
 
@@ -37,12 +37,34 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     contradicts: Callable[[Effect], bool] | None = None
 
 
+class Amended(msgspec.Struct, frozen=True):
+    """The answer, and whether evidence was written that an operator should see."""
+
+    outcome: ReportOutcome
+    is_alarming: bool = False
+
+
+class TakenOver(msgspec.Struct, frozen=True):
+    """Meanwhile the effect was begun anew under another version of its tool, so that other rules are its own."""
+
+    found: Found
+    effect: Effect
+
+
+class Alarms(Protocol):
+    """Tells operators of evidence."""
+
+    async def tell(self, key: Key) -> None:
+        """Flag the evidence of an effect. Raises nothing."""
+
+
 class Amend:
     """The use case that commit, fail, renew, release and resolve share."""
 
-    def __init__(self, registry: Registry, intake: Intake) -> None:
+    def __init__(self, registry: Registry, intake: Intake, alarms: Alarms) -> None:
         self._registry = registry
         self._intake = intake
+        self._alarms = alarms
 
     async def __call__(self, tenant: TenantId, amendment: Amendment, found: Found | None = None) -> ReportOutcome:
         """Amend an effect, beginning with what was found of it. Raises StoreUnavailable, the outcome unknown."""
@@ -50,8 +72,20 @@ class Amend:
             found = await self._intake.do(amendment.key, look(amendment.key))
         if found.effect is None or found.effect.intent.tenant != tenant:
             return not_found(amendment.key)
-        known = await self._registry.find(tenant, found.effect.intent.tool)
-        return await self._intake.do(amendment.key, amend(amendment, found, known.rules))
+        amended = await self._amended(amendment, found, found.effect)
+        if amended.is_alarming:
+            await self._alarms.tell(amendment.key)
+        return amended.outcome
+
+    async def _amended(self, amendment: Amendment, found: Found, effect: Effect) -> Amended:
+        """Amend it by the rules that it obeys; where another version of its tool took it over meanwhile, by those."""
+        while True:
+            rules = await self._registry.rules_for(effect)
+            version = effect.intent.tool_version
+            amended = await self._intake.do(amendment.key, amend(amendment, found, rules, version))
+            if isinstance(amended, Amended):
+                return amended
+            found, effect = amended.found, amended.effect
 
 
 def look(key: Key) -> Generator[Step, StepResult, Found]:
@@ -60,36 +94,43 @@ def look(key: Key) -> Generator[Step, StepResult, Found]:
     return result if isinstance(result, Found) else Found(effect=None, at=result.at)
 
 
-def amend(amendment: Amendment, first: Found, rules: Rules) -> Generator[Step, StepResult, ReportOutcome]:
-    """Rule on the effect that was found; write by version; where it moved, rule on what it is now."""
+def amend(
+    amendment: Amendment, first: Found, rules: Rules, version: int
+) -> Generator[Step, StepResult, Amended | TakenOver]:
+    """Rule on the effect that was found; write by version; where it moved, rule on what it is now.
+
+    The rules are those of an effect of this version of its tool.
+    """
     asked_by = request_id.get()  # this begins in the request; the lane that goes on with it serves many
     found: StepResult = first
+    is_alarming = False
     while True:
         match found:
             case Written(effect=effect, at=at):
-                return Settled(effect=effect, at=at)
+                return Amended(Settled(effect=effect, at=at), is_alarming=is_alarming)
             case RunClosed() | Sibling() | HoldGone():
-                return not_found(amendment.key)
+                return Amended(not_found(amendment.key))
             case Found(effect=effect, at=at):
                 if effect is None:
-                    return not_found(amendment.key)
+                    return Amended(not_found(amendment.key))
                 if amendment.is_done is not None and amendment.is_done(effect):
-                    return Settled(effect=effect, at=at)
+                    return Amended(Settled(effect=effect, at=at))
+                if effect.intent.tool_version != version:
+                    return TakenOver(found, effect)
                 decision = _decide(amendment, effect, rules, at)
                 planned = _planned(amendment, effect, decision, at)
                 if planned is not None:
                     found = yield planned
-                    if isinstance(found, Written) and decision.alert:
-                        _log.warning(_alarm(amendment), request_id=asked_by, **_told(amendment, decision))
+                    is_alarming = isinstance(found, Written) and _alarmed(amendment, decision, asked_by)
                 if planned is None or (isinstance(found, Written) and not _is_taken(decision)):
-                    return _answer(decision, effect, rules, at)
+                    return Amended(_answer(decision, effect, rules, at), is_alarming=is_alarming)
             case _:
                 assert_never(found)
 
 
 def _decide(amendment: Amendment, effect: Effect, rules: Rules, at: Instant) -> Decision:
     decision = decide(effect.life, amendment.event, rules, at)
-    if decision.verdict == "repeated" and amendment.contradicts is not None and amendment.contradicts(effect):
+    if decision.verdict == "repeated" and not _agrees(amendment, effect):
         return msgspec.structs.replace(decision, verdict="contradicted", alert=True)
     if decision.verdict == "contradicted" and _confirms(amendment, effect):
         return msgspec.structs.replace(decision, life=effect.life, verdict="repeated", alert=False)
@@ -102,6 +143,18 @@ def _confirms(amendment: Amendment, effect: Effect) -> bool:
     granted = [attempt for attempt in effect.life.attempts if attempt.fence > NEVER_GRANTED]
     is_only = len(granted) == 1 and granted[0].token == amendment.event.token and granted[0].report != "succeeded"
     return is_success and is_only and amendment.contradicts is not None and not amendment.contradicts(effect)
+
+
+def _agrees(amendment: Amendment, effect: Effect) -> bool:
+    """Say whether what is reported is on record; what was, and has expired, is taken to agree."""
+    return effect.expired_at is not None or amendment.contradicts is None or not amendment.contradicts(effect)
+
+
+def _alarmed(amendment: Amendment, decision: Decision, asked_by: str | None) -> bool:
+    """Log what should alarm, and say whether it should."""
+    if decision.alert:
+        _log.warning(_alarm(amendment), request_id=asked_by, **_told(amendment, decision))
+    return decision.alert
 
 
 def _alarm(amendment: Amendment) -> str:
@@ -123,13 +176,19 @@ def _planned(amendment: Amendment, effect: Effect, decision: Decision, at: Insta
     after = msgspec.structs.replace(effect, life=decision.life)
     if decision.verdict == "done" and amendment.change is not None:
         after = amendment.change(after, decision, at)
-    evidence: tuple[Evidence, ...] = ()
-    if decision.verdict == "contradicted" and amendment.evidence is not None:
-        event = amendment.event
-        evidence = (Evidence(at=at, token=event.token, kind=event.name, body=amendment.evidence),)
+    evidence = _evidence(amendment, decision, at)
     if after == effect and not evidence:
         return None
     return Replace(seen=effect.version, effect=after, evidence=evidence)
+
+
+def _evidence(amendment: Amendment, decision: Decision, at: Instant) -> tuple[Evidence, ...]:
+    """Return what is kept beside the record: what contradicts it, and a success that may be one of two."""
+    if amendment.evidence is None or not (decision.verdict == "contradicted" or decision.alert):
+        return ()
+    event = amendment.event
+    kind = event.name if decision.verdict == "contradicted" else LATE_SUCCESS
+    return (Evidence(at=at, token=event.token, kind=kind, body=amendment.evidence),)
 
 
 def _is_taken(decision: Decision) -> bool:
@@ -140,6 +199,8 @@ def _answer(decision: Decision, effect: Effect, rules: Rules, at: Instant) -> Re
     after = msgspec.structs.replace(effect, life=decision.life)
     if _is_taken(decision):
         return Settled(effect=after, at=at)
+    if effect.expired_at is not None and decision.verdict in ("lease_lost", "not_possible"):
+        return expired(effect)
     return refusal(decision.verdict, after, rules, at)
 
 

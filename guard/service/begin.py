@@ -45,7 +45,7 @@ class Begin:
         if isinstance(outcome, Refused) and outcome.code == "in-progress":
             self._measures.contended(call.named_by.tool)
             if request.wait_seconds:
-                outcome = await self._wait(call, outcome, request.wait_seconds)
+                outcome = await self._wait(call.from_instance_of(outcome.effect), outcome, request.wait_seconds)
         self._measures.begun(call.named_by.tool, _kind(outcome))
         return outcome
 
@@ -101,7 +101,7 @@ class Begin:
                     latest = await self._look(call)
                 if isinstance(latest, Refused) and latest.code == "in-progress":
                     left = latest.retry_after or 0.0
-                    is_told = await _sleep_until_told(told, min(until - clock(), _glance(call, left)))
+                    is_told = await sleep_until_told(told, min(until - clock(), _glance(call, left)))
                     must_look = is_told or left < GLANCE_SECONDS
         return latest
 
@@ -136,7 +136,8 @@ def _kind(outcome: BeginOutcome) -> str:
     assert_never(outcome)
 
 
-async def _sleep_until_told(told: asyncio.Future[bool], timeout: float) -> bool:
+async def sleep_until_told(told: asyncio.Future[bool], timeout: float) -> bool:
+    """Sleep until the future is told, or for so many seconds; say which."""
     alarm = told.get_loop().call_later(max(timeout, 0.01), _ring, told)
     try:
         return await told

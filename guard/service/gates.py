@@ -71,24 +71,32 @@ class Gates:
             passed = await gate(found)
             if not isinstance(passed, NamedCall):
                 return passed
-            found = msgspec.structs.replace(found, call=passed)
+            is_same = passed.start == found.call.start
+            found = msgspec.structs.replace(found, call=passed) if is_same else await self.instance(passed)
         return found.call
 
     async def instance(self, call: NamedCall) -> Instance:
         """Find the instance of its slot that a call would name now. Raises StoreUnavailable."""
         while True:
-            found = await self._intake.do(call.lane, _find(call))
+            found = await self._intake.do(call.lane, find(call))
             if not isinstance(found, Over):
                 return found
             call = await self.newer(call, found.rank)
 
     async def newer(self, call: NamedCall, rank: int) -> NamedCall:
-        """Return the call from a later instance on: the newest, or the next one. Raises StoreUnavailable."""
-        newest = await self._store.newest(call.slot, call.request.occurrence) if call.named_by.looks_up else None
-        return msgspec.structs.replace(call, start=newest if newest is not None and newest > rank else rank + 1)
+        """Return the call from a later instance on: its attempt's own, else the newest, else the next one.
+
+        Raises StoreUnavailable.
+        """
+        if not call.named_by.looks_up:
+            return msgspec.structs.replace(call, start=rank + 1)
+        token = AttemptToken(call.request.attempt)
+        newest = await self._store.newest(call.slot, call.request.occurrence, token)
+        start = newest.own if newest.own is not None else max(newest.rank, rank + 1)
+        return msgspec.structs.replace(call, start=start)
 
 
-def _find(call: NamedCall) -> Generator[Step, StepResult, Instance | Over]:
+def find(call: NamedCall) -> Generator[Step, StepResult, Instance | Over]:
     """Look at the instance from which the call starts."""
     event = Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
     found = yield Look(key=call.key(call.start))

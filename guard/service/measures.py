@@ -43,6 +43,9 @@ class Measures:
         )
         self._decisions = self._counter("twiceshy_decisions_total", "Answers to begins.", "tool", "decision")
         self._reports = self._counter("twiceshy_reports_total", "Answers to commit, fail and renew.", "verb", "answer")
+        self._probes = self._counter(
+            "twiceshy_probes_total", "Answers of providers that were asked over HTTP.", "tool", "said"
+        )
         self._states = self._counter("twiceshy_states_total", "Effects written, by the state written.", "state")
         self._sizes = self._histogram("twiceshy_batch_size", "Steps in a transaction.", _SIZES)
         self._waits = self._histogram(
@@ -56,6 +59,7 @@ class Measures:
         self._lease_age = self._gauge(
             "twiceshy_oldest_lease_seconds", "How long ago the oldest lease that is held was granted."
         )
+        self._flags = self._gauge("twiceshy_open_flags", "Flags that nobody has closed.")
 
     def meters(self) -> tuple[Meter, ...]:
         """Name all meters."""
@@ -75,6 +79,10 @@ class Measures:
         """Count an answer to a report."""
         self._add(self._reports, verb, answer)
 
+    def probed(self, tool: Tool, said: str) -> None:
+        """Count what a provider said of a doubtful effect."""
+        self._add(self._probes, _label(tool), said)
+
     def applied(self, size: int, waited: float, took: float) -> None:
         """Count a transaction: its steps, how long the first waited for it, and how long the database took."""
         self._sizes.observe(size)
@@ -86,11 +94,12 @@ class Measures:
         for state, times in collections.Counter(states).items():
             self._add(self._states, state, times=times)
 
-    def stand(self, tally: Tally) -> None:
+    def stand(self, tally: Tally, flags: int) -> None:
         """Take what waits in the database at this moment."""
         self._in_doubt.set(tally.in_doubt)
         self._executing.set(tally.executing)
         self._lease_age.set(tally.oldest_lease / SECOND)
+        self._flags.set(flags)
 
     def text(self) -> bytes:
         """Write all meters in Prometheus' text format."""

@@ -1,5 +1,7 @@
 """From a call to the effect that it names: tool, scope, slot, arguments as they are read."""
 
+from collections.abc import Mapping
+from typing import Self
 from uuid import UUID
 
 import msgspec
@@ -8,13 +10,16 @@ from guard.core.admission import Call
 from guard.core.arguments import Reading, arguments_of
 from guard.core.effects import Effect, Instant, Intent, Key, RunId, TenantId
 from guard.core.keys import effect_key, slot
-from guard.core.lease import Rules, narrowed
+from guard.core.lease import Rules, narrowed, stricter
+from guard.core.redaction import redacted, restored
 from guard.core.situation import ApprovalStanding
 from guard.service.outcomes import Refused
 from guard.service.registry import KnownTool, Registry
 from guard.service.runs import KnownRun, Runs
+from guard.service.saga_calls import check_compensation
+from guard.service.understanding import slot_value, understood_by
+from guard.service.verdicts import only_reads
 from twiceshy_contract.effects import BeginRequest
-from twiceshy_contract.keys import KeyRequest
 from twiceshy_contract.names import KeyRule
 from twiceshy_contract.refusals import Refusal
 
@@ -40,8 +45,15 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call with everything that its key is made of.
 
     How it is named is its run's version of the tool, which does not change; `rules` are those of `held`, the
-    registry's version of today. What the gates find out is added: from which instance of the slot to `start`, how the
-    `approval` stands, and the `hold` that must be held still.
+    registry's version of today. Where an effect of another version may be met that is allowed less than these, the
+    rules of all `versions` are known. What the gates find out is added: from which instance of the slot to `start`, how
+    the `approval` stands, and the `hold` that must be held still.
+
+    A call that a fork lets run may need an approval whatever its tool says, and only so many of its tool may run:
+    `most`.
+
+    A call repeats where an instance before `start` has succeeded and its window has not passed, however those between
+    ended: a repeat that was denied does not hide the success before it.
     """
 
     tenant: TenantId
@@ -53,10 +65,13 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
     slot: bytes
     run_id: RunId | None
     request: BeginRequest
+    versions: Mapping[int, Rules] = {}
     is_forked: bool = False
     start: int = 1
     approval: NeededApproval | None = None
     hold: UUID | None = None
+    needs_approval: bool = False
+    most: int | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -89,10 +104,16 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def rules_for(self, effect: Effect) -> Rules:
-        """Return today's rules; an attempt sent the downstream key only if its version promised a window."""
-        if effect.intent.tool_version == self.named_by.tool.version:
+        """Return today's rules, but no lower class than the effect's own version has.
+
+        An attempt sent the downstream key only if its version promised a window.
+        """
+        version = effect.intent.tool_version
+        if version == self.named_by.tool.version:
             return self.rules
-        return msgspec.structs.replace(self.rules, provider_window=None)
+        own = self.versions[version].effect_class if version in self.versions else "side_effect"
+        effect_class = stricter(self.rules.effect_class, own)
+        return msgspec.structs.replace(self.rules, provider_window=None, effect_class=effect_class)
 
     def as_read_now(self, effect: Effect) -> Effect:
         """Return the effect with its digests as this call's roles read its arguments.
@@ -101,8 +122,10 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         """
         if effect.intent.tool_version == self.named_by.tool.version or effect.intent.tool != self.request.tool:
             return effect
+        if effect.expired_at is not None:
+            return self._agreeing(effect)
         try:
-            reading = self.named_by.reader.read(arguments_of(effect.intent.arguments))
+            reading = self.named_by.reader.read(restored(arguments_of(effect.intent.arguments), self.request.arguments))
         except Refusal:
             return effect
         intent = msgspec.structs.replace(
@@ -110,9 +133,29 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         )
         return msgspec.structs.replace(effect, intent=intent)
 
+    def _agreeing(self, effect: Effect) -> Effect:
+        """Return a record that cannot be read any more as one of this very call."""
+        digests = self.reading
+        intent = msgspec.structs.replace(
+            effect.intent, identity_digest=digests.identity_digest, arguments_digest=digests.arguments_digest
+        )
+        return msgspec.structs.replace(effect, intent=intent)
+
     def is_of_another_run(self, effect: Effect) -> bool:
         """Say whether an effect was done by another run than the caller's."""
         return effect.intent.run_id != self.run_id
+
+    def from_instance_of(self, effect: Effect | None) -> Self:
+        """Return the call as it starts from an instance of its slot."""
+        if effect is None or not self.named_by.looks_up:
+            return self
+        return msgspec.structs.replace(self, start=effect.intent.generation - effect.intent.occurrence + 1)
+
+    @property
+    def stored_arguments(self) -> dict[str, object]:
+        """The arguments as they may be stored: without what the run's version or today's says must not be."""
+        pinned, todays = self.named_by.tool.declaration.redacted, self.held.tool.declaration.redacted
+        return redacted(self.request.arguments, pinned + todays) if pinned or todays else self.request.arguments
 
     @property
     def lane(self) -> bytes:
@@ -141,7 +184,7 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
             generation=request.occurrence + rank - 1,
             identity_digest=self.reading.identity_digest,
             arguments_digest=self.reading.arguments_digest,
-            arguments=msgspec.json.encode(request.arguments),
+            arguments=msgspec.json.encode(self.stored_arguments),
             worker=request.worker,
             began_at=Instant(0),
             slot=self.slot if self.named_by.looks_up else None,
@@ -183,38 +226,32 @@ class Naming:
 
     async def name(self, tenant: TenantId, request: BeginRequest) -> NamedCall | Refused:
         """Name a call; its run is opened where it is new. Raises Refusal for what cannot be understood."""
+        if request.compensates is not None or isinstance(request.step, str):
+            check_compensation(request)
         held = await self._registry.find(tenant, request.tool)
-        rules, named_by = held.rules, held
-        if rules.effect_class == "read":
-            return _only_reads(request)
-        understood = _understood(request, held)
+        named_by = held
+        if held.rules.effect_class == "read" and not await self._takes_begins(tenant, request.run, held):
+            return only_reads(request.tool)
+        understood = understood_by(request, held)
         run = await self._run_of(tenant, request.run, understood)
         run_id = None if run is None else run.id
         if run_id is not None:
             named_by = await self._registry.pinned(tenant, run_id, held)
         if named_by is not held:
-            understood = _understood(request, named_by)
+            understood = understood_by(request, named_by)
         if isinstance(understood, Refusal):
             raise understood
-        rule, reading = understood
-        return NamedCall(
-            tenant=tenant,
-            named_by=named_by,
-            held=held,
-            rules=rules if named_by is held else narrowed(rules, named_by.rules),
-            reading=reading,
-            rule=rule,
-            slot=slot(
-                tenant,
-                None if rule == "once" and named_by.is_tenant_wide else run_id,
-                request.tool,
-                rule,
-                slot_value(request, rule, reading),
-            ),
-            run_id=run_id,
-            request=request,
-            is_forked=False if run is None else run.fork is not None,
-        )
+        call = named_call(tenant, request, understood, run, held, named_by)
+        if not (call.is_tenant_wide and held.allows_something):
+            return call
+        return msgspec.structs.replace(call, versions=await self._registry.versions(held))
+
+    async def _takes_begins(self, tenant: TenantId, run: str | None, held: KnownTool) -> bool:
+        """Say whether a `read` tool is begun: in a fork, and in a run that used it when it was declared as more."""
+        known = None if run is None else await self._runs.find(tenant, run)
+        if known is None or known.fork is not None:
+            return known is not None
+        return (await self._registry.pinned(tenant, known.id, held)).rules.effect_class != "read"
 
     async def _run_of(
         self, tenant: TenantId, name: str | None, understood: tuple[KeyRule, Reading] | Refusal
@@ -230,53 +267,32 @@ class Naming:
         return KnownRun(id=known.id, fork=known.fork)
 
 
-def _understood(request: BeginRequest, known: KnownTool) -> tuple[KeyRule, Reading] | Refusal:
-    """Read a call by one version of its tool; a run that is pinned to another may understand what this one refuses."""
-    try:
-        return rule_of(request, known), read_arguments(request.arguments, known)
-    except Refusal as refusal:
-        return refusal
-
-
-def _only_reads(request: BeginRequest) -> Refused:
-    return Refused(
-        code="not-possible",
-        detail=f"Tool {request.tool!r} is declared as `read`: it changes nothing and takes no lease. "
-        "Run it without a begin, or declare it as `idempotent` or `side_effect`.",
+def named_call(
+    tenant: TenantId,
+    request: BeginRequest,
+    understood: tuple[KeyRule, Reading],
+    run: KnownRun | None,
+    held: KnownTool,
+    named_by: KnownTool,
+) -> NamedCall:
+    """Name a call that was understood by the version of its run."""
+    rule, reading = understood
+    run_id = None if run is None else run.id
+    return NamedCall(
+        tenant=tenant,
+        named_by=named_by,
+        held=held,
+        rules=held.rules if named_by is held else narrowed(held.rules, named_by.rules),
+        reading=reading,
+        rule=rule,
+        slot=slot(
+            tenant,
+            None if rule == "once" and named_by.is_tenant_wide else run_id,
+            request.tool,
+            rule,
+            slot_value(request, rule, reading),
+        ),
+        run_id=run_id,
+        request=request,
+        is_forked=False if run is None else run.fork is not None,
     )
-
-
-def rule_of(request: BeginRequest | KeyRequest, known: KnownTool) -> KeyRule:
-    """Say what names the call: the key or step that it brings, else what its tool declares."""
-    if request.business_key is not None and request.step is not None:
-        raise Refusal("an effect has one name: send either a step or a business key", ("step",))
-    if request.business_key is not None:
-        return "business_key"
-    if request.run is None:
-        raise Refusal("the scope is missing: name the run, or give a business key", ("run",))
-    if request.step is not None:
-        return "step"
-    rule = known.tool.declaration.key.rule
-    if rule != "once":
-        what = "a step" if rule == "step" else "a business key"
-        raise Refusal(f"tool {request.tool!r} is declared to be named by {what}; send it", (rule,))
-    return rule
-
-
-def read_arguments(arguments: dict[str, object], known: KnownTool) -> Reading:
-    """Read the arguments by the tool's roles. Raises Refusal with the place in the request."""
-    try:
-        return known.reader.read(arguments)
-    except Refusal as refusal:
-        raise refusal.under("arguments") from refusal
-
-
-def slot_value(request: BeginRequest | KeyRequest, rule: KeyRule, reading: Reading) -> bytes:
-    """Return what stands for the intent in its slot."""
-    match rule:
-        case "once":
-            return reading.identity_digest
-        case "step":
-            return str(request.step).encode()
-        case "business_key":
-            return str(request.business_key).encode()

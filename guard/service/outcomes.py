@@ -5,6 +5,7 @@ from uuid import UUID
 import msgspec
 
 from guard.core.effects import AttemptToken, Duration, Effect, Instant, Key
+from guard.core.holds import Hold
 from guard.service.records import Record
 from twiceshy_contract.effects import Provenance
 from twiceshy_contract.problems import ProblemCode
@@ -34,7 +35,10 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stubbed(msgspec.Struct, frozen=True, kw_only=True):
-    """A fork may not run the tool: an outcome in its place (JSON text), and which rule decided so."""
+    """A fork may not run the tool: an outcome in its place (JSON text), and which rule decided so.
+
+    `drift` names content that differs from the record.
+    """
 
     tool: str
     tool_version: int
@@ -43,6 +47,7 @@ class Stubbed(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance
     rule: str
     origin: Key | None = None
+    drift: tuple[str, ...] = ()
 
 
 class Awaiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,13 +68,17 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A problem of the published list, what it is about, and when to ask again (seconds)."""
+    """A problem of the published list, what it is about, and when to ask again (seconds).
+
+    `hold` is the claim that stands in the way.
+    """
 
     code: ProblemCode
     detail: str
     effect: Effect | None = None
     paths: tuple[str, ...] = ()
     retry_after: float | None = None
+    hold: Hold | None = None
 
 
 BeginOutcome = Granted | Replayed | Stubbed | Awaiting | Refused

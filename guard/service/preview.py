@@ -6,9 +6,9 @@ from guard.core.arguments import Reading
 from guard.core.effects import Key, TenantId
 from guard.core.keys import effect_key, slot
 from guard.core.tools import Tool
-from guard.service.naming import read_arguments, rule_of, slot_value
 from guard.service.registry import Registry
 from guard.service.runs import Runs
+from guard.service.understanding import read_arguments, rule_of, slot_value
 from twiceshy_contract.keys import KeyRequest
 from twiceshy_contract.names import KeyRule
 

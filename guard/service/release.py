@@ -14,6 +14,7 @@ from guard.service.gates import Gates
 from guard.service.intake import Intake
 from guard.service.naming import NamedCall, Naming
 from guard.service.outcomes import Refused, ReportOutcome, Settled
+from guard.service.verdicts import only_reads
 from twiceshy_contract.effects import BeginRequest
 
 
@@ -30,6 +31,8 @@ class Release:
         call = await self._naming.name(tenant, request)
         if isinstance(call, Refused):
             return call
+        if call.rules.effect_class == "read":
+            return only_reads(request.tool)
         if not call.is_plain or call.named_by.looks_up:
             call = (await self._gates.instance(call)).call
         return await self._intake.do(call.lane, release(call))
@@ -37,7 +40,7 @@ class Release:
 
 def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
     """Find the instance that the begin would have named, and write down that the token ended."""
-    rules, rank = call.rules, call.start
+    rank = call.start
     event = Event(name="release", token=AttemptToken(call.request.attempt))
     found = yield Look(key=call.key(rank))
     while True:
@@ -54,15 +57,17 @@ def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
                 assert_never(found)
         effect, at = found.effect, found.at
         if effect is None:
-            ended = Effect(version=0, intent=call.intent(rank), life=decide(None, event, rules, at).life)
+            ended = Effect(version=0, intent=call.intent(rank), life=decide(None, event, call.rules, at).life)
             found = yield Replace(seen=0, effect=ended)
         elif effect.intent.tool != call.request.tool:
             return Settled(effect=effect, at=at)
-        elif isinstance(admit(call.as_read_now(effect), call.compared, event, rules, at), NextGeneration):
+        elif isinstance(
+            admit(call.as_read_now(effect), call.compared, event, call.rules_for(effect), at), NextGeneration
+        ):
             rank += 1
             found = yield Look(key=call.key(rank))
         else:
-            after = msgspec.structs.replace(effect, life=decide(effect.life, event, rules, at).life)
+            after = msgspec.structs.replace(effect, life=decide(effect.life, event, call.rules_for(effect), at).life)
             if after == effect:
                 return Settled(effect=effect, at=at)
             found = yield Replace(seen=effect.version, effect=after)

@@ -5,20 +5,26 @@ import msgspec
 from guard.core.effects import Effect, Fence, Instant, Key, TenantId, instant
 from guard.core.lifecycle import Decision
 from guard.core.situation import Event, EventName
+from guard.logs import logger
+from guard.ports.probes import ProbeStore
+from guard.ports.store import StatementFailed, StoreUnavailable
 from guard.service.amend import Amend, Amendment
 from guard.service.finish import check_result
-from guard.service.outcomes import ReportOutcome
+from guard.service.outcomes import ReportOutcome, Settled
 from twiceshy_contract.effects import Opaque, Outcome, ResolveRequest
 from twiceshy_contract.refusals import Refusal
 
 _EVENTS: dict[str, EventName] = {"applied": "found_applied", "not_applied": "found_not_applied", "closed": "closed"}
 
+_log = logger("guard.resolve")
+
 
 class Resolve:
     """The word of someone who knows. Said twice with the same fence, it is taken once."""
 
-    def __init__(self, amend: Amend) -> None:
+    def __init__(self, amend: Amend, probes: ProbeStore) -> None:
         self._amend = amend
+        self._probes = probes
 
     async def __call__(self, tenant: TenantId, key: Key, request: ResolveRequest) -> ReportOutcome:
         """Settle an effect. Raises Refusal for a result that is not tagged JSON, StoreUnavailable."""
@@ -43,7 +49,17 @@ class Resolve:
         asked_at = None if request.as_of is None else instant(request.as_of)
         event = Event(name=_EVENTS[request.as_], fence=Fence(request.fence), asked_at=asked_at)
         amendment = Amendment(key=key, event=event, change=change, evidence=outcome, is_done=is_done)
-        return await self._amend(tenant, amendment)
+        answer = await self._amend(tenant, amendment)
+        if isinstance(answer, Settled) and request.as_ != "closed":
+            await self._forget_questions(key)
+        return answer
+
+    async def _forget_questions(self, key: Key) -> None:
+        """Let a later doubt be asked about at once; that may fail, for then it is asked about after a pause."""
+        try:
+            await self._probes.forget(key)
+        except (StoreUnavailable, StatementFailed) as error:
+            _log.warning("questions_kept", key=key.hex(), reason=str(error))
 
 
 def _result(request: ResolveRequest) -> object:

@@ -1,18 +1,20 @@
 """What a begin hears of an effect that is there: the pure rules put to a call, and the write that must hold first."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 import msgspec
 
 from guard.core.admission import Expired, NextGeneration, OtherArguments, OtherTool, admit, has_drifted
 from guard.core.arguments import arguments_of
-from guard.core.effects import AttemptToken, Duration, Effect, Instant, Intent, seconds
+from guard.core.effects import NEVER_GRANTED, AttemptToken, Duration, Effect, Instant, Intent, seconds
 from guard.core.lifecycle import Decision, decide
+from guard.core.redaction import marks, missing, restored
 from guard.core.situation import Event
 from guard.ports.steps import HoldGone, Replace, RunClosed, Sibling, Written
 from guard.service.naming import NamedCall
 from guard.service.outcomes import Awaiting, BeginOutcome, Granted, Refused, Replayed, Stubbed
-from guard.service.verdicts import refusal
+from guard.service.verdicts import expired, refusal
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +32,7 @@ def rule(call: NamedCall, effect: Effect, event: Event, now: Instant) -> Ruling 
         case NextGeneration():
             return None
         case Expired():
-            return Ruling(outcome=_expired(effect))
+            return Ruling(outcome=expired(effect))
         case OtherTool():
             return Ruling(outcome=_other_tool(call, effect))
         case OtherArguments():
@@ -63,13 +65,11 @@ def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event
             after = msgspec.structs.replace(after, intent=_with_arguments(effect.intent, call))
         if call.approval is not None and call.approval.edited is not None:
             after = msgspec.structs.replace(after, edited=call.approval.edited)
-        outcome = Granted(
-            effect=after,
-            token=AttemptToken(call.request.attempt),
-            at=now,
-            lease=lease_of(call),
-            arguments=_to_run(after, is_recorded=is_recorded),
-        )
+        arguments = _to_run(after, call, is_recorded=is_recorded)
+        if isinstance(arguments, Refused):
+            return Ruling(outcome=arguments)
+        token = AttemptToken(call.request.attempt)
+        outcome = Granted(effect=after, token=token, at=now, lease=lease_of(call), arguments=arguments)
     elif decision.verdict == "replay":
         outcome = Replayed(effect=effect, drift=_drift(call, effect), is_shared=call.is_of_another_run(effect))
     elif decision.verdict == "await_approval" and call.approval is not None:
@@ -83,24 +83,48 @@ def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event
         )
     else:
         outcome = refusal(decision.verdict, after, call.rules, now)
+        if call.is_of_another_run(effect):
+            outcome = msgspec.structs.replace(outcome, detail=f"{outcome.detail} {_whose(effect)}")
     if after == effect and effect.version:
         return Ruling(outcome=outcome)
-    is_new_try = decision.life.fence > effect.life.fence
+    is_new_try = decision.life.fence > (effect.life.fence if effect.version else NEVER_GRANTED)
     must_be_open = is_new_try or not effect.version
+    is_first_try = must_be_open and (not effect.version or effect.life.fence == NEVER_GRANTED)
     planned = Replace(
         seen=effect.version,
         effect=after,
         open_run=call.run_id if must_be_open else None,
         hold=call.hold if is_new_try else None,
+        alone=is_first_try and call.needs_alone,
     )
     return Ruling(outcome=outcome, planned=planned)
 
 
-def _to_run(effect: Effect, *, is_recorded: bool) -> dict[str, object] | None:
-    """Return the arguments to run in the place of the caller's: those that were approved, or may have been sent."""
+def _whose(effect: Effect) -> str:
+    return "It is of no run." if effect.intent.run is None else f"It is of run {effect.intent.run!r}."
+
+
+def _to_run(effect: Effect, call: NamedCall, *, is_recorded: bool) -> dict[str, object] | Refused | None:
+    """Return the arguments to run in the place of the caller's: those that were approved, or may have been sent.
+
+    What was not stored of them is the caller's. Refused where the caller has nothing at such a place.
+    """
+    text = effect.intent.arguments if is_recorded else None
     if effect.edited is not None:
-        return arguments_of(effect.edited)
-    return arguments_of(effect.intent.arguments) if is_recorded else None
+        text = effect.edited
+    if text is None:
+        return None
+    recorded = arguments_of(text)
+    paths = tuple(f"/arguments{path}" for path in missing(recorded, call.request.arguments))
+    if not paths:
+        return restored(recorded, call.request.arguments)
+    return Refused(
+        code="arguments-changed",
+        detail=f"An earlier attempt of tool {effect.intent.tool!r} may have sent, so its arguments must be run again; "
+        f"they are not stored at {', '.join(paths)}, and this call has nothing there.",
+        effect=effect,
+        paths=paths,
+    )
 
 
 def lease_of(call: NamedCall) -> Duration:
@@ -131,7 +155,15 @@ def _with_arguments(intent: Intent, call: NamedCall) -> Intent:
 def _drift(call: NamedCall, effect: Effect) -> tuple[str, ...]:
     if not has_drifted(call.as_read_now(effect), call.compared):
         return ()
-    return call.named_by.reader.differing_content(arguments_of(effect.intent.arguments), call.request.arguments)
+    return differing(call.named_by.reader.differing_content, effect, call)
+
+
+def differing(
+    compare: Callable[[dict[str, object], dict[str, object]], tuple[str, ...]], effect: Effect, call: NamedCall
+) -> tuple[str, ...]:
+    """Name the places where a call differs from the record; where nothing else does, what is redacted must."""
+    recorded, current = arguments_of(effect.intent.arguments), call.request.arguments
+    return compare(restored(recorded, current), current) or marks(recorded)
 
 
 def as_written(outcome: BeginOutcome, written: Written) -> BeginOutcome:
@@ -165,7 +197,8 @@ def barred(call: NamedCall, found: RunClosed | Sibling | HoldGone) -> Refused:
         case HoldGone():
             return Refused(
                 code="hold-lost",
-                detail=f"Tool {call.request.tool!r} was not begun: a higher priority has taken its hold.",
+                detail=f"Tool {call.request.tool!r} was not begun: the hold of its resource was taken over by a higher "
+                "priority, or has run out.",
             )
     assert_never(found)
 
@@ -180,23 +213,15 @@ def _other_tool(call: NamedCall, effect: Effect) -> Refused:
 
 
 def _other_arguments(call: NamedCall, effect: Effect) -> Refused:
-    recorded = arguments_of(effect.intent.arguments)
-    differing = call.named_by.reader.differing_identity(recorded, call.request.arguments)
-    paths = tuple(f"/arguments{path}" for path in differing)
-    named_by = "step" if call.rule == "step" else "business key"
+    request = call.request
+    named_by = f"Step {request.step!r}" if call.rule == "step" else f"Business key {request.business_key!r}"
+    said = f"{named_by} of tool {effect.intent.tool!r} was begun with other arguments"
+    if effect.expired_at is not None:
+        return Refused(code="arguments-changed", detail=f"{said}, whose record has expired.", effect=effect)
+    paths = tuple(f"/arguments{path}" for path in differing(call.named_by.reader.differing_identity, effect, call))
     return Refused(
         code="arguments-changed",
-        detail=f"This {named_by} of tool {effect.intent.tool!r} was begun with other arguments; they differ at "
-        f"{', '.join(paths)}.",
+        detail=f"{said}; they differ at {', '.join(paths)}.",
         effect=effect,
         paths=paths,
-    )
-
-
-def _expired(effect: Effect) -> Refused:
-    return Refused(
-        code="expired",
-        detail=f"Effect {effect.intent.key.hex()} of tool {effect.intent.tool!r} is {effect.life.state}; its record "
-        "was kept as long as its tool's retention says.",
-        effect=effect,
     )

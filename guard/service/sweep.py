@@ -56,8 +56,8 @@ class Sweep:
     async def _expire(self, key: Key) -> None:
         found = await self._intake.do(key, look(key))
         if found.effect is not None:
-            known = await self._registry.find(found.effect.intent.tenant, found.effect.intent.tool)
-            await self._intake.do(key, _expire(found.effect, found, known.rules))
+            rules = await self._registry.rules_for(found.effect)
+            await self._intake.do(key, _expire(found.effect, found, rules))
 
 
 def _expire(effect: Effect, found: Found, rules: Rules) -> Generator[Step, StepResult, None]:

@@ -9,23 +9,44 @@ import msgspec
 from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import touch
+from guard.ports.probes import ProbeState
+from guard.ports.probing import Provider
 from guard.ports.steps import Written
 from guard.ports.store import EffectFilter, Store
+from guard.service.alarms import Alarms
 from guard.service.amend import Amend, look
+from guard.service.approval_gate import ApprovalGate
+from guard.service.approvals import Approvals
 from guard.service.begin import Begin
+from guard.service.claims import Claims
+from guard.service.deliveries import Deliveries
 from guard.service.finish import Commit, Fail
+from guard.service.flags import Flags
+from guard.service.fork_rulings import ForkRulings
+from guard.service.forks import ForkGate, LiveCalls
 from guard.service.gates import Gates
+from guard.service.holds import Holds
 from guard.service.intake import Intake
 from guard.service.jitter import Jitter
+from guard.service.loops import Loops
 from guard.service.measures import Measures
 from guard.service.naming import Naming
+from guard.service.policy import Policy
 from guard.service.preview import Preview
+from guard.service.probe import Asked, Prober
+from guard.service.reconsider import Cancel, Reopen
 from guard.service.records import Records
 from guard.service.registry import Registry
 from guard.service.release import Release
 from guard.service.renew import Renew
 from guard.service.resolve import Resolve
+from guard.service.resources import ClaimResource
+from guard.service.retention import Retention
 from guard.service.runs import Runs
+from guard.service.saga_care import SagaSweep, SettleSaga
+from guard.service.saga_gate import SagaGate
+from guard.service.saga_writing import SagaWriting
+from guard.service.sagas import Sagas
 from guard.service.status import Status
 from guard.service.sweep import Sweep
 from guard.service.waiting import Waiters
@@ -38,12 +59,13 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     rules: Rules
     at: Instant
     evidence: tuple[Evidence, ...]
+    probe: ProbeState | None = None
 
 
 class UseCases:
     """The verbs of the guard. Enter it to start its lanes and its sweep; leave it to stop them."""
 
-    def __init__(self, store: Store, jitter: Jitter) -> None:
+    def __init__(self, store: Store, jitter: Jitter, provider: Provider) -> None:
         self._store = store
         self._waiters = Waiters()
         self.measures = Measures()
@@ -51,36 +73,74 @@ class UseCases:
         self._intake = Intake(store.effects, self._written, self.measures)
         self.registry = Registry(store.tools)
         self.runs = Runs(store.runs)
+        self.holds = Holds(store.holds)
         naming = Naming(self.registry, self.runs)
-        amend = Amend(self.registry, self._intake)
-        gates = Gates(store.effects, self._intake)
+        self.flags = Flags(store.flags)
+        self.alarms = Alarms(store.effects, store.flags, self._intake)
+        amend = Amend(self.registry, self._intake, self.alarms)
+        self.cancel = Cancel(amend)
+        self.reopen = Reopen(amend)
+        saga_writing = SagaWriting(store.sagas, self.flags, self.holds, self.cancel)
+        self.sagas = Sagas(store.sagas, self.registry, self.runs, self._intake, saga_writing)
+        self.settle_saga = SettleSaga(store.sagas, self.sagas, saga_writing, self.reopen)
+        self.saga_sweep = SagaSweep(store.sagas, self.sagas)
+        rulings = ForkRulings(store.forks)
+        gates = Gates(
+            store.effects,
+            self._intake,
+            early=(Deliveries(store.effects), ForkGate(store.forks, self.runs, rulings)),
+            gates=(
+                Loops(store.loops, self.flags),
+                SagaGate(store.sagas, self.sagas, self._intake),
+                ApprovalGate(store.approvals, self.runs, self._intake),
+                ClaimResource(self.holds),
+                LiveCalls(store.forks),
+            ),
+        )
+        self.policy = Policy(store.forks, store.approvals, self.registry, self.runs, rulings, gates)
         self.begin = Begin(naming, gates, self._intake, self._waiters, self._records, self.measures)
         self.commit = Commit(amend, self._intake)
         self.fail = Fail(amend, jitter)
-        self.renew = Renew(amend)
+        self.renew = Renew(amend, self.registry, self.holds)
         self.release = Release(naming, gates, self._intake)
-        self.resolve = Resolve(amend)
+        self.resolve = Resolve(amend, store.probes)
+        self.approvals = Approvals(store.approvals, self.registry, self.runs, amend, self._intake, self._waiters)
         self.preview = Preview(self.registry, self.runs)
         self.status = Status(store)
         self.sweep = Sweep(store.effects, self.registry, self._intake)
-        self._sweeping: asyncio.Task[None] | None = None
+        self.retention = Retention(store.retention, self.registry, self._records.forget)
+        self.claims = Claims(store.probes, self.registry, self._intake, self._waiters)
+        self.prober = Prober(store.probes, self.registry, self._intake, self.resolve, Asked(provider, self.measures))
+        self._loops: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         self._intake.start()
-        self._sweeping = asyncio.create_task(self.sweep.run())
+        self._loops = [
+            asyncio.create_task(loop)
+            for loop in (
+                self.sweep.run(),
+                self.retention.run(),
+                self.alarms.run(),
+                self.prober.run(),
+                self.holds.run(),
+                self.saga_sweep.run(),
+            )
+        ]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.gather(self._sweeping, return_exceptions=True)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
         await self._intake.close()
+        await self.holds.close()
 
     def _written(self, result: Written) -> None:
         self._waiters.tell(result.effect)
         self._records.keep(result.effect)
+        self.holds.written(result.effect)
 
     def stop_waiting(self) -> None:
         """Answer every begin that waits, as it stands, and let none wait from now on: the process is to stop."""
@@ -91,11 +151,12 @@ class UseCases:
         found = await self._intake.do(key, look(key))
         if found.effect is None or found.effect.intent.tenant != tenant:
             return None
-        known = await self.registry.find(tenant, found.effect.intent.tool)
+        rules = await self.registry.rules_for(found.effect)
         evidence = await self._store.effects.evidence(key)
-        life = touch(found.effect.life, known.rules, found.at)
+        probe = await self._store.probes.get(key)
+        life = touch(found.effect.life, rules, found.at)
         effect = msgspec.structs.replace(found.effect, life=life)
-        return Shown(effect=effect, rules=known.rules, at=found.at, evidence=tuple(evidence))
+        return Shown(effect=effect, rules=rules, at=found.at, evidence=tuple(evidence), probe=probe)
 
     async def effects(self, tenant: TenantId, chosen: EffectFilter) -> tuple[list[Effect], str | None]:
         """List effects. Raises ValueError for a cursor that is not one."""
@@ -103,7 +164,7 @@ class UseCases:
 
     async def metrics(self, tenant: TenantId) -> bytes:
         """Write all meters, in Prometheus' text format. Raises StoreUnavailable."""
-        self.measures.stand(await self._store.effects.tally(tenant))
+        self.measures.stand(await self._store.effects.tally(tenant), await self._store.flags.count_open(tenant))
         return self.measures.text()
 
     async def check(self) -> None:

@@ -93,5 +93,24 @@ def refusal(verdict: Verdict, effect: Effect, rules: Rules, now: Instant) -> Ref
     assert_never(verdict)
 
 
+def expired(effect: Effect) -> Refused:
+    """Say that only a tombstone is left of an effect."""
+    return Refused(
+        code="expired",
+        detail=f"Effect {effect.intent.key.hex()[:16]}… of tool {effect.intent.tool!r} is {effect.life.state}; its "
+        "record was kept as long as its tool's retention says.",
+        effect=effect,
+    )
+
+
 def _seconds(microseconds: int) -> float:
     return round(max(microseconds, 0) / SECOND, 3)
+
+
+def only_reads(tool: str) -> Refused:
+    """Say that a tool takes no lease."""
+    return Refused(
+        code="not-possible",
+        detail=f"Tool {tool!r} is declared as `read`: it changes nothing and takes no lease. "
+        "Run it without a begin, or declare it as `idempotent` or `side_effect`.",
+    )

@@ -1,4 +1,4 @@
-"""Who waits for an effect of this process to be decided. A wake tells; it never grants."""
+"""Who waits in this process for an effect or an approval to be decided. A wake tells; it never grants."""
 
 import asyncio
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from guard.core.effects import Effect, Key
+from guard.core.effects import Effect
 
 GLANCE_SECONDS: Final = 1.0
 """How often those who wait look again, one for all, for outcomes that another process wrote."""
@@ -17,13 +17,17 @@ class Waiters:
 
     def __init__(self) -> None:
         self.is_closed = False
-        self._by_key: defaultdict[Key, set[asyncio.Future[bool]]] = defaultdict(set)
-        self._looked_at: dict[Key, float] = {}
+        self._by_key: defaultdict[bytes, set[asyncio.Future[bool]]] = defaultdict(set)
+        self._looked_at: dict[bytes, float] = {}
 
     def tell(self, effect: Effect) -> None:
         """Wake who waits for this effect, unless it is still executing."""
-        key = effect.intent.key
-        if effect.life.state != "executing" and key in self._by_key:
+        if effect.life.state != "executing":
+            self.wake(effect.intent.key)
+
+    def wake(self, key: bytes) -> None:
+        """Wake who waits for what a key names: an effect, or an approval by the bytes of its id."""
+        if key in self._by_key:
             _wake(self._by_key.pop(key))
 
     def close(self) -> None:
@@ -33,7 +37,7 @@ class Waiters:
             _wake(waiting)
 
     @contextmanager
-    def waiting(self, key: Key) -> Iterator[asyncio.Future[bool]]:
+    def waiting(self, key: bytes) -> Iterator[asyncio.Future[bool]]:
         """Register before looking, so that nothing is missed between the look and the wait."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._by_key[key].add(future)
@@ -48,7 +52,7 @@ class Waiters:
                     del self._by_key[key]
                     self._looked_at.pop(key, None)
 
-    def may_look(self, key: Key, now: float) -> bool:
+    def may_look(self, key: bytes, now: float) -> bool:
         """Say whether it is time that somebody looks for all who wait for a key, and take it that the asker does."""
         is_time = now - self._looked_at.get(key, -GLANCE_SECONDS) >= GLANCE_SECONDS
         if is_time:

@@ -10,8 +10,8 @@ from guard.core import lease as leases
 from guard.core.arguments import arguments_of
 from guard.core.effects import SECOND, Attempt, Effect, Evidence, Instant
 from guard.core.keys import downstream_key
-from guard.core.runs import Run
 from guard.core.tools import Tool
+from guard.ports.probes import ProbeState
 from guard.service.outcomes import (
     Awaiting,
     BeginOutcome,
@@ -43,7 +43,7 @@ from twiceshy_contract.effects import (
     StubAnswer,
 )
 from twiceshy_contract.names import KeyRule, PublicState
-from twiceshy_contract.runs import RunView
+from twiceshy_contract.probes import ProbeView
 from twiceshy_contract.tools import ToolView
 from twiceshy_contract.wire import REPLAYED_HEADER, EffectKey
 
@@ -74,6 +74,7 @@ class _Line(TypedDict):
     lease_expires_at: str | None
     worker: str | None
     closed: bool
+    expired_at: str | None
 
 
 def begun(outcome: BeginOutcome) -> Answer:
@@ -159,6 +160,7 @@ def stub(stubbed: Stubbed) -> Answer:
             provenance=stubbed.provenance,
             rule=stubbed.rule,
             origin=None if stubbed.origin is None else wire_key(stubbed.origin),
+            drift=Drift(content=stubbed.drift) if stubbed.drift else None,
         ),
         said="stub",
     )
@@ -229,18 +231,7 @@ def view(shown: Shown) -> EffectView:
         resolution=effect.resolution,
         attempts=tuple(_attempt(attempt) for attempt in life.attempts),
         evidence=tuple(_evidence(proof) for proof in shown.evidence),
-    )
-
-
-def run_view(run: Run) -> RunView:
-    """Return a run as it stands."""
-    return RunView(
-        run=run.name,
-        id=str(run.id),
-        state=run.state,
-        effects=run.effects,
-        started_at=rfc3339(run.started_at),
-        ended_at=rfc3339_or_none(run.ended_at),
+        probe=None if shown.probe is None else _probe(shown.probe),
     )
 
 
@@ -281,6 +272,7 @@ def _line(effect: Effect) -> _Line:
         "lease_expires_at": rfc3339(latest.deadline) if latest else None,
         "worker": intent.worker,
         "closed": life.closed,
+        "expired_at": rfc3339_or_none(effect.expired_at),
     }
 
 
@@ -302,6 +294,10 @@ def _attempt(attempt: Attempt) -> AttemptView:
         reported_at=rfc3339_or_none(attempt.reported_at),
         settled=attempt.settled,
     )
+
+
+def _probe(state: ProbeState) -> ProbeView:
+    return ProbeView(tries=state.tries, next_at=rfc3339(state.next_at), said=state.said)
 
 
 def _evidence(proof: Evidence) -> EvidenceView:

@@ -1,25 +1,59 @@
-"""Bearer tokens: without one of them nothing answers but the health of the process and the documents."""
+"""Bearer tokens: without one of them nothing answers but the health of the process and the documents.
+
+Where approvers have tokens of their own, these read everything, and decide and take back approvals; nothing else. An
+agent's token decides nothing then, so that no agent can approve what it asks for itself.
+"""
 
 import hmac
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
+import msgspec
 from litestar.types import HTTPScope
 
 _OPEN: Final = ("/health", "/schema", "/problems")
+_APPROVER_POSTS: Final = re.compile(r"/v1/approvals/[^/]+/(?:decide|cancel)")
+_NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks: an approver by name, or anybody else; and whether this request is theirs to make."""
+
+    approver: str | None = None
+    is_allowed: bool = True
+
+
+_ANYBODY: Final = Caller()
 
 
 class BearerTokens:
-    """Compares in constant time with every token that is allowed; without tokens everybody is admitted."""
+    """Compares in constant time with every token that is known; without agents' tokens everybody is admitted."""
 
-    def __init__(self, tokens: Sequence[str]) -> None:
+    def __init__(self, tokens: Sequence[str], approvers: Mapping[str, str] = _NOBODY) -> None:
+        """Know the tokens of agents, and the names of approvers by their tokens."""
         self._tokens = [token.encode() for token in tokens]
+        self._approvers = {token.encode(): name for token, name in approvers.items()}
 
-    def admit(self, scope: HTTPScope) -> bool:
-        """Say whether a request may be served."""
-        if not self._tokens or scope["path"].startswith(_OPEN):
-            return True
+    @property
+    def knows_approvers(self) -> bool:
+        """Whether approvers are known by their tokens."""
+        return bool(self._approvers)
+
+    def admit(self, scope: HTTPScope) -> Caller | None:
+        """Say who asks; None where the request may not be served."""
+        if not (self._tokens or self._approvers) or scope["path"].startswith(_OPEN):
+            return _ANYBODY
         headers = dict(scope["headers"])
-        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-        is_known = [hmac.compare_digest(token.strip(), known) for known in self._tokens]
-        return scheme.lower() == b"bearer" and any(is_known)
+        scheme, _, text = headers.get(b"authorization", b"").partition(b" ")
+        token = text.strip() if scheme.lower() == b"bearer" else b""
+        names = [name for known, name in self._approvers.items() if hmac.compare_digest(token, known)]
+        if names:
+            return Caller(approver=names[0], is_allowed=_may_approver(scope))
+        is_known = [hmac.compare_digest(token, known) for known in self._tokens]
+        return _ANYBODY if any(is_known) or not self._tokens else None
+
+
+def _may_approver(scope: HTTPScope) -> bool:
+    return scope["method"] in ("GET", "HEAD", "OPTIONS") or bool(_APPROVER_POSTS.fullmatch(scope["path"]))

@@ -48,9 +48,13 @@ class Front:
         line = Line(scope)
         asked = self._verbs.find(scope["path"])
         answer: Answer | None
-        if not self._tokens.admit(scope):
+        caller = self._tokens.admit(scope)
+        if caller is None:
             answer = problems.answer("unauthorized", "The request has no valid token.")
+        elif not caller.is_allowed:
+            answer = problems.answer("forbidden", f"The token of {caller.approver} decides approvals and reads.")
         elif asked is None or scope["method"] in asked.verb.also:
+            scope["user"] = caller
             await self._pass_on(scope, receive, send, line)
             return
         elif scope["method"] != "POST":

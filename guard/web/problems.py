@@ -14,7 +14,9 @@ from guard.logs import logger, request_id
 from guard.ports.store import FileUnavailable, StoreUnavailable
 from guard.service.outcomes import Refused
 from guard.web.answer import Answer
+from guard.web.holds import hold_ref
 from guard.web.wire import wire_key
+from twiceshy_contract.holds import HoldRef
 from twiceshy_contract.problems import PROBLEMS, FieldError, Problem, ProblemCode, problem_type
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.wire import PROBLEM_JSON
@@ -45,7 +47,12 @@ _CODES: dict[int, ProblemCode] = {
 def refused(refusal: Refused) -> Answer:
     """Answer a refusal of the service."""
     return answer(
-        refusal.code, refusal.detail, effect=refusal.effect, paths=refusal.paths, retry_after=refusal.retry_after
+        refusal.code,
+        refusal.detail,
+        effect=refusal.effect,
+        paths=refusal.paths,
+        retry_after=refusal.retry_after,
+        hold=None if refusal.hold is None else hold_ref(refusal.hold),
     )
 
 
@@ -57,6 +64,7 @@ def answer(  # noqa: PLR0913 - the members of a problem
     paths: tuple[str, ...] = (),
     errors: tuple[FieldError, ...] = (),
     retry_after: float | None = None,
+    hold: HoldRef | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """Write a problem. What to do next is part of the detail."""
@@ -73,6 +81,7 @@ def answer(  # noqa: PLR0913 - the members of a problem
         state=None if effect is None else effect.life.state,
         tool=None if effect is None else effect.intent.tool,
         tool_version=None if effect is None else effect.intent.tool_version,
+        run=None if effect is None else effect.intent.run,
         step=None if effect is None else effect.intent.step,
         generation=None if effect is None else effect.intent.generation,
         occurrence=None if effect is None else effect.intent.occurrence,
@@ -80,6 +89,7 @@ def answer(  # noqa: PLR0913 - the members of a problem
         retry_after_seconds=retry_after,
         request_id=request_id.get(),
         resolve=f"/v1/effects/{key}/resolve" if code == "outcome-in-doubt" else None,
+        hold=hold,
     )
     said = dict(headers or {})
     if retry_after is not None:

@@ -1,6 +1,6 @@
 """The HTTP application: routes, errors, description. It is given the service; it makes nothing of its own."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from litestar import Litestar
@@ -9,7 +9,22 @@ from litestar.exceptions import HTTPException
 
 from guard.service.use_cases import UseCases
 from guard.web import openapi, problems
-from guard.web.api import effects, health, keys, metrics, runs, status, tools
+from guard.web.api import (
+    approvals,
+    effects,
+    flags,
+    forks,
+    health,
+    holds,
+    keys,
+    metrics,
+    plans,
+    probes,
+    runs,
+    sagas,
+    status,
+    tools,
+)
 from guard.web.api import problems as problem_pages
 from guard.web.api.batch import batch_of
 from guard.web.api.verbs import VERBS
@@ -21,7 +36,14 @@ from twiceshy_contract.canonical import MAX_BYTES
 ROUTES = (
     *effects.ROUTES,
     *runs.ROUTES,
+    *forks.ROUTES,
+    *holds.ROUTES,
     *tools.ROUTES,
+    *plans.ROUTES,
+    *flags.ROUTES,
+    *probes.ROUTES,
+    *approvals.ROUTES,
+    *sagas.ROUTES,
     *keys.ROUTES,
     *status.ROUTES,
     *health.ROUTES,
@@ -30,7 +52,7 @@ ROUTES = (
 )
 
 
-def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: Sequence[str], version: str) -> Front:
+def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: BearerTokens, version: str) -> Front:
     """Serve what `start` starts, for as long as the application lives."""
 
     @asynccontextmanager
@@ -42,7 +64,7 @@ def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: S
     app = Litestar(
         route_handlers=ROUTES,
         lifespan=[lifespan],
-        state=State(),
+        state=State({"knows_approvers": tokens.knows_approvers}),
         openapi_config=openapi.config(version),
         request_max_body_size=MAX_BYTES,
         exception_handlers={
@@ -55,4 +77,4 @@ def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: S
     verbs = Verbs((*VERBS, batch_of(verbs)))
     openapi.add_verbs(app.openapi_schema, verbs)
     openapi.add_wire_structs(app.openapi_schema)
-    return Front(app, verbs, BearerTokens(tokens))
+    return Front(app, verbs, tokens)

@@ -14,11 +14,15 @@ branch_labels = None
 depends_on = None
 
 _TABLES = (
-    "tool_terms", "loops", "flags", "probes", "approvals", "approval_decisions", "sagas", "saga_steps", "holds",
+    "tool_terms", "loops", "flags", "fork_answers", "fork_calls", "probes", "approvals", "approval_decisions", "sagas",
+    "saga_steps", "holds",
 )  # fmt: skip
 _SLOTTED = sa.text("slot IS NOT NULL")
-_KEPT_ALONE = sa.text("run_id IS NULL AND state IN (3, 5) AND expired_at IS NULL")
-_KEPT_RUNS = sa.text("ended_at IS NOT NULL AND expired_at IS NULL")
+_KEPT_ALONE = sa.text("step IS NULL AND state IN (3, 5) AND expired_at IS NULL")
+_KEPT_RUNS = sa.text("kept_until IS NOT NULL AND expired_at IS NULL")
+_FORKED = sa.text("parent_id IS NOT NULL")
+_TIMED = sa.text("state = 1 AND deadline IS NOT NULL")
+_PASSED_OVER = sa.text("state = 5")
 
 
 def _uuid() -> sa.types.TypeEngine[UUID]:
@@ -40,6 +44,7 @@ def _id() -> sa.Column[Any]:
 def upgrade() -> None:
     _widen()
     _create_registry()
+    _create_forks()
     _create_doubt()
     _create_approvals()
     _create_sagas()
@@ -57,11 +62,15 @@ def downgrade() -> None:
             op.execute(f"drop type {name}")
     for name in reversed(_TABLES):
         op.drop_table(name)
-    for index, table in (("effects_slot", "effects"), ("effects_kept", "effects"), ("runs_kept", "runs")):
+    indexes = (
+        ("effects_slot", "effects"), ("effects_kept", "effects"), ("runs_kept", "runs"), ("runs_parent", "runs"),
+        ("effects_slot_attempt", "effects"), ("attempts_token", "attempts"),
+    )  # fmt: skip
+    for index, table in indexes:
         op.drop_index(index, table)
     for name in ("expired_at", "delivered", "edited", "slot"):
         op.drop_column("effects", name)
-    for name in ("expired_at", "fork", "parent_id"):
+    for name in ("kept_until", "expired_at", "fork", "parent_id"):
         op.drop_column("runs", name)
 
 
@@ -73,6 +82,8 @@ def _widen() -> None:
     op.add_column("runs", sa.Column("parent_id", _uuid()))
     op.add_column("runs", sa.Column("fork", sa.LargeBinary()))
     op.add_column("runs", sa.Column("expired_at", sa.BigInteger()))
+    op.add_column("runs", sa.Column("kept_until", sa.BigInteger()))
+    op.execute("UPDATE runs SET kept_until = ended_at WHERE ended_at IS NOT NULL")
     op.create_index(
         "effects_slot",
         "effects",
@@ -80,8 +91,18 @@ def _widen() -> None:
         postgresql_where=_SLOTTED,
         sqlite_where=_SLOTTED,
     )
-    op.create_index("effects_kept", "effects", ["ended_at"], postgresql_where=_KEPT_ALONE, sqlite_where=_KEPT_ALONE)
-    op.create_index("runs_kept", "runs", ["ended_at"], postgresql_where=_KEPT_RUNS, sqlite_where=_KEPT_RUNS)
+    op.create_index(
+        "effects_slot_attempt", "effects", ["slot", "attempt"], postgresql_where=_SLOTTED, sqlite_where=_SLOTTED
+    )
+    op.create_index(
+        "effects_kept",
+        "effects",
+        ["tenant", "tool", "ended_at"],
+        postgresql_where=_KEPT_ALONE,
+        sqlite_where=_KEPT_ALONE,
+    )
+    op.create_index("runs_kept", "runs", ["kept_until"], postgresql_where=_KEPT_RUNS, sqlite_where=_KEPT_RUNS)
+    op.create_index("attempts_token", "attempts", ["token"])
 
 
 def _create_registry() -> None:
@@ -100,7 +121,7 @@ def _create_registry() -> None:
         sa.Column("run_id", _uuid(), primary_key=True),
         sa.Column("slot", sa.LargeBinary(), primary_key=True),
         _held("calls", sa.BigInteger),
-        _held("last_token", _uuid()),
+        _held("tokens", sa.Text),
     )
     op.create_table(
         "flags",
@@ -118,6 +139,25 @@ def _create_registry() -> None:
         _maybe("reason", sa.Text),
         sa.UniqueConstraint("tenant", "kind", "subject", name="flags_subject"),
     )
+
+
+def _create_forks() -> None:
+    op.create_table(
+        "fork_answers",
+        sa.Column("run_id", _uuid(), primary_key=True),
+        sa.Column("key", sa.LargeBinary(), primary_key=True),
+        _held("origin", sa.LargeBinary),
+        _held("token", _uuid()),
+        _held("delivered", sa.Boolean),
+        sa.UniqueConstraint("run_id", "origin", name="fork_answers_origin"),
+    )
+    op.create_table(
+        "fork_calls",
+        sa.Column("run_id", _uuid(), primary_key=True),
+        sa.Column("tool", sa.Text(), primary_key=True),
+        sa.Column("key", sa.LargeBinary(), primary_key=True),
+    )
+    op.create_index("runs_parent", "runs", ["parent_id"], postgresql_where=_FORKED, sqlite_where=_FORKED)
 
 
 def _create_doubt() -> None:
@@ -157,6 +197,8 @@ def _create_approvals() -> None:
         _held("asked_at", sa.BigInteger),
         _maybe("expires_at", sa.BigInteger),
         _maybe("decided_at", sa.BigInteger),
+        _maybe("cancelled_by", sa.Text),
+        _maybe("cancel_reason", sa.Text),
         sa.UniqueConstraint("key", "round", name="approvals_key"),
     )
     op.create_index("approvals_state", "approvals", ["tenant", "state", "id"])
@@ -189,6 +231,7 @@ def _create_sagas() -> None:
         sa.UniqueConstraint("tenant", "name", name="sagas_name"),
     )
     op.create_index("sagas_state", "sagas", ["state", "id"])
+    op.create_index("sagas_deadline", "sagas", ["deadline"], postgresql_where=_TIMED, sqlite_where=_TIMED)
     op.create_table(
         "saga_steps",
         sa.Column("saga", _uuid(), primary_key=True),
@@ -198,10 +241,12 @@ def _create_sagas() -> None:
         _maybe("compensation", sa.LargeBinary),
         _held("state", sa.SmallInteger),
         _maybe("compensation_key", sa.LargeBinary),
+        _held("round", sa.Integer),
         _held("enlisted_at", sa.BigInteger),
         _maybe("note", sa.Text),
+        sa.UniqueConstraint("key", name="saga_steps_key"),
     )
-    op.create_index("saga_steps_key", "saga_steps", ["key"])
+    op.create_index("saga_steps_late", "saga_steps", ["key"], postgresql_where=_PASSED_OVER, sqlite_where=_PASSED_OVER)
 
 
 def _create_holds() -> None:
@@ -214,16 +259,20 @@ def _create_holds() -> None:
         _held("ends_at", sa.BigInteger),
         _held("priority", sa.Integer),
         _held("state", sa.SmallInteger),
-        _maybe("holder", sa.Text),
+        _held("holder", sa.Text),
         _maybe("run", sa.Text),
         _maybe("key", sa.LargeBinary),
         _held("placed_at", sa.BigInteger),
         _maybe("expires_at", sa.BigInteger),
         _maybe("ended_at", sa.BigInteger),
-        _maybe("lost_to", _uuid()),
+        _maybe("rival", _uuid()),
+        _maybe("rival_holder", sa.Text),
+        _maybe("rival_priority", sa.Integer),
     )
     op.create_index("holds_resource", "holds", ["tenant", "resource", "starts_at"])
     op.create_index("holds_key", "holds", ["key"])
+    held = sa.text("state = 1")
+    op.create_index("holds_expiring", "holds", ["expires_at"], postgresql_where=held, sqlite_where=held)
     if op.get_bind().dialect.name == "postgresql":
         op.execute("CREATE EXTENSION IF NOT EXISTS btree_gist")
         op.execute(

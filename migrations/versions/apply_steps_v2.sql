@@ -1,6 +1,6 @@
 -- As apply_steps_v1, with what an effect has besides since: its slot, edited arguments, whether its outcome is known to
--- the caller, when its record expired. An insert may demand that no other effect of its tool is in doubt in its run, and
--- whatever grants a lease, that a hold is held still. The types of attempts and evidence are those of before.
+-- the caller, when its record expired. What grants a lease may demand that no other effect of its tool is in doubt in
+-- its run with other arguments, and that a hold is held still. The types of attempts and evidence are those of before.
 
 create type effect_v2 as (
   key bytea, version bigint, tenant integer, run_id uuid, run text, step bigint, tool text, tool_version integer,
@@ -32,8 +32,8 @@ language sql as $$
   from effects f where f.key = wanted
 $$;
 
--- answer: 1 written, 2 found, 3 run closed, 4 sibling in doubt, 5 hold gone. An insert or replace that was written returns only what the store set. A
--- finish returns what the caller does not have of its effect, in columns of its own: a row type within the row costs
+-- answer: 1 written, 2 found, 3 run closed, 4 sibling in doubt, 5 hold gone. An insert or replace that was written
+-- returns only what the store set. A finish returns what the caller does not have of its effect, in columns of its own: a row type within the row costs
 -- three times as much to write and to read. Only one with earlier attempts returns `stands`, without the outcome.
 create function apply_steps_v2(locked_runs uuid[], creating integer[], steps step_v2[])
 returns table (place integer, answer smallint, stamp bigint, set_version bigint, set_step bigint, set_began_at bigint,
@@ -103,22 +103,25 @@ begin
     if s.verb in (1, 3) then
       e := s.effect;
     end if;
+    -- "is not distinct from" keeps the planner from the index of runs: a run is longer than the list of what is in doubt.
+    sibling := null;
+    if s.verb in (1, 3) and s.alone and has_doubt then
+      select o.key into sibling from (
+        (select f.key from effects f
+          where f.state = 4 and f.key between substring(e.key for 6)
+            and substring(e.key for 6) || decode(repeat('ff', 26), 'hex')
+            and f.run_id is not distinct from e.run_id and f.tool = e.tool and f.rule = 1
+            and f.identity_digest <> e.identity_digest and not f.closed limit 1)
+        union all
+        (select f.key from effects f
+          where f.state = 2 and f.lease_expires_at <= stamp
+            and f.run_id is not distinct from e.run_id and f.tool = e.tool and f.rule = 1
+            and f.identity_digest <> e.identity_digest limit 1)) o limit 1;
+    end if;
 
     if s.verb = 1 or (s.verb = 3 and s.seen = 0) then
       i := array_position(locked_runs, e.run_id);
       runs_open := e.run_id is null or is_open[i] or (s.verb = 3 and s.open_run is null and counted[i] is not null);
-      sibling := null;
-      if runs_open and s.alone and has_doubt then
-        select o.key into sibling from (
-          (select f.key from effects f
-            where f.state = 4 and f.key between substring(e.key for 6)
-              and substring(e.key for 6) || decode(repeat('ff', 26), 'hex')
-              and f.run_id = e.run_id and f.tool = e.tool and f.rule = 1 and f.key <> e.key and not f.closed limit 1)
-          union all
-          (select f.key from effects f
-            where f.state = 2 and f.lease_expires_at <= stamp
-              and f.run_id = e.run_id and f.tool = e.tool and f.rule = 1 and f.key <> e.key limit 1)) o limit 1;
-      end if;
       if runs_open and s.hold is not null then
         perform from holds h where h.id = s.hold and h.state = 1 for share;
         if not found then
@@ -127,7 +130,7 @@ begin
       end if;
       if answer = 5 then
         null;
-      elsif sibling is not null and not exists (select from effects f where f.key = e.key) then
+      elsif runs_open and sibling is not null and not exists (select from effects f where f.key = e.key) then
         answer := 4;
         stands := read_effect_v2(sibling);
       elsif runs_open then
@@ -195,6 +198,9 @@ begin
         answer := 3;
       elsif s.hold is not null and not exists (select from holds h where h.id = s.hold and h.state = 1 for share) then
         answer := 5;
+      elsif sibling is not null and exists (select from effects f where f.key = e.key and f.version = s.seen) then
+        answer := 4;
+        stands := read_effect_v2(sibling);
       else
         update effects f
            set version = f.version + 1, tool_version = e.tool_version, identity_digest = e.identity_digest,

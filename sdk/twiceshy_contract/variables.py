@@ -7,6 +7,8 @@ from typing import Final, Literal
 import msgspec
 
 PREFIX: Final = "TWICESHY_"
+SECRET_PREFIX: Final = "TWICESHY_SECRET_"
+"""How the names of those variables begin that the headers of HTTP probes may hold; the rest of the name is free."""
 
 
 class Variable(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +75,24 @@ VARIABLES: Final = (
         option="--tokens",
     ),
     Variable(
+        name="TWICESHY_APPROVERS",
+        meaning="who alone may decide approvals: `name:token`, separated by commas; where it is not set, whoever is "
+        "let in may, and is believed the name that is given",
+        read_by="server",
+        option="--approvers",
+    ),
+    Variable(
         name="TWICESHY_LOG",
         meaning="what is logged: `requests`, one line each, or `problems` alone",
         read_by="server",
         option="--log",
         default="requests",
+    ),
+    Variable(
+        name="TWICESHY_SECRET_…",
+        meaning="a secret that the headers of HTTP probes may hold, as `${env.TWICESHY_SECRET_…}`; the rest of the "
+        "name is free",
+        read_by="server",
     ),
 )
 
@@ -85,7 +100,8 @@ VARIABLES: Final = (
 def refusal_of_unknown(names: Iterable[str]) -> str | None:
     """Say which names of an environment look like settings and are none, and what was probably meant."""
     known = [variable.name.removeprefix(PREFIX) for variable in VARIABLES]
-    given = (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
+    settings = (name for name in names if name.startswith(PREFIX) and not name.startswith(SECRET_PREFIX))
+    given = (name.removeprefix(PREFIX) for name in settings)
     unknown = sorted(name for name in given if name not in known)
     if not unknown:
         return None

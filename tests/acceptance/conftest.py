@@ -1,6 +1,7 @@
 """Agents, their world, and a service that a test may kill."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import fresh_database
 from tests.service import ServiceProcess
 
 
@@ -73,6 +75,23 @@ def sink(tmp_path: Path) -> Path:
 def service(database_url: str) -> Iterator[ServiceProcess]:
     """A service of the test's own."""
     with ServiceProcess(database_url) as process:
+        yield process
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a database that the tests of a module share."""
+    if request.param == "sqlite":
+        path = tmp_path_factory.mktemp("shared") / "guard.db"
+        yield f"sqlite:///{shutil.copy(request.getfixturevalue('sqlite_template'), path)}"
+        return
+    yield from fresh_database(request.getfixturevalue("postgres_server"), request.getfixturevalue("postgres_template"))
+
+
+@pytest.fixture(scope="module")
+def shared_service(shared_url: str) -> Iterator[ServiceProcess]:
+    """A service that the tests of a module share; every test has names of its own."""
+    with ServiceProcess(shared_url) as process:
         yield process
 
 

@@ -88,7 +88,22 @@ async def declare_by_turns(store: Store, number: int) -> None:
     from twiceshy_contract.tools import ToolDeclaration
 
     for turn in range(10):
-        await store.tools.declare(TENANT, "book", ToolDeclaration(lease_seconds=10 + number * 10 + turn))
+        await store.tools.declare(TENANT, {"book": ToolDeclaration(lease_seconds=10 + number * 10 + turn)})
+
+
+async def decide_the_same(store: Store, number: int) -> list[str]:
+    """Decide the same approvals as the others, each as another person; return what became of each word."""
+    from guard.core.approvals import Ballot, NotCounted
+    from guard.ports.approvals import ApprovalFilter
+
+    asked, _, _ = await store.approvals.page(TENANT, ApprovalFilter(limit=100))
+    said: list[str] = []
+    for approval in sorted(asked, key=lambda one: one.question.key):
+        ballot = Ballot(person=f"person-{number}", verdict="deny" if number % 2 else "approve")
+        told = await store.approvals.decide(TENANT, approval.id, ballot, None)
+        assert told is not None
+        said.append(told.said.objection if isinstance(told.said, NotCounted) else "counted")
+    return said
 
 
 async def open_the_same(store: Store, number: int) -> list[str]:

@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 
 from guard.store.sql import schema
 from guard.store.sql.engine import open_store
-from guard.store.sql.policy_tables import metadata
+from guard.store.sql.policy_tables import approvals
 from guard.store.sql.refusals import AddressRefused, FileRefused, SchemaOutdated, SchemaTooNew
 from tests.contract.given import insert, written
 
@@ -35,7 +35,7 @@ async def test_the_schema_goes_up_and_down_and_up_again(empty_database_url: str)
 async def test_the_migrated_schema_is_that_of_the_tables(database_url: str) -> None:
     def differences(connection: Connection) -> list[object]:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        return list(compare_metadata(context, metadata))
+        return list(compare_metadata(context, approvals.metadata))
 
     assert await _look(database_url, differences) == []
 

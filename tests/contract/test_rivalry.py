@@ -93,8 +93,10 @@ async def test_a_raised_class_outlives_a_rollback_that_comes_at_the_same_moment(
         for number in range(20):
             name = f"tool-{number}"
             for declared in (first, second):
-                await store.tools.declare(TENANT, name, declared)
-            await asyncio.gather(store.tools.declare(TENANT, name, raised), other.tools.declare(TENANT, name, first))
+                await store.tools.declare(TENANT, {name: declared})
+            await asyncio.gather(
+                store.tools.declare(TENANT, {name: raised}), other.tools.declare(TENANT, {name: first})
+            )
             assert (await store.tools.held(TENANT, [name]))[name].declaration.class_ == "side_effect"
     finally:
         await other.close()

@@ -56,7 +56,7 @@ def _step_row(place: int, step: Step) -> tuple[Any, ...]:
             evidence = [(proof.at, proof.token, proof.kind, proof.body) for proof in step.evidence]
             row = (*row_of(effect), earlier_of(effect.life))
             key = effect.intent.key
-            asked = (False, step.hold)
+            asked = (step.alone, step.hold)
             return (place, _REPLACE, key, None, None, None, None, step.seen, step.open_run, row, evidence, *asked)
         case Look():
             return (place, _LOOK, step.key, None, None, None, None, *_NOTHING)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, assert_never
 from uuid import UUID
 
-from guard.core.effects import Effect, Instant, Key, RunId
+from guard.core.effects import Effect, Instant, Intent, Key, RunId
 from guard.ports.steps import (
     Finish,
     Found,
@@ -79,7 +79,7 @@ class _Batch:
         if step.hold is not None and not verbs.is_held(self._connection, step.hold.bytes):
             stands = self._stands(intent.key)
             return HoldGone(at=self._at) if stands is None else Found(effect=stands, at=self._at)
-        sibling = self._sibling(step) if isinstance(step, Insert) and step.alone else None
+        sibling = self._sibling(intent) if step.alone else None
         if sibling is not None:
             stands = self._stands(intent.key)
             return sibling if stands is None else Found(effect=stands, at=self._at)
@@ -94,11 +94,11 @@ class _Batch:
             self._keep_history(step)
         return Written(effect=made, at=self._at)
 
-    def _sibling(self, step: Insert) -> Sibling | None:
-        intent = step.intent
+    def _sibling(self, intent: Intent) -> Sibling | None:
         if intent.run_id is None:
             return None
-        row = verbs.find_sibling(self._connection, (intent.run_id.bytes, intent.tool, intent.key, self._at))
+        asked = (intent.run_id.bytes, intent.tool, intent.identity_digest, self._at)
+        row = verbs.find_sibling(self._connection, intent.key, asked)
         return None if row is None else Sibling(effect=self._effect_of(row), at=self._at)
 
     def _finish(self, step: Finish) -> StepResult:
@@ -118,6 +118,10 @@ class _Batch:
             stands = self._stands(intent.key)
             is_as_seen = stands is None or stands.version == step.seen
             return HoldGone(at=self._at) if is_as_seen else Found(effect=stands, at=self._at)
+        sibling = self._sibling(intent) if step.alone else None
+        if sibling is not None:
+            stands = self._stands(intent.key)
+            return sibling if stands is not None and stands.version == step.seen else Found(effect=stands, at=self._at)
         row = (*_plain(row_of(step.effect)), len(earlier_of(step.effect.life)), step.seen)
         written = verbs.replace_effect(self._connection, row)
         if written is None:

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from guard.core.effects import Report
 from twiceshy_contract.names import KeyRule, PublicState
 from twiceshy_contract.runs import RunState
+from twiceshy_contract.sagas import SagaState, StepState
 
 _WordT = TypeVar("_WordT", bound=str)
 
@@ -21,6 +22,13 @@ RUN_STATE_CODES: Final[Mapping[RunState, int]] = MappingProxyType(
     {"open": 1, "finished": 2, "failed": 3, "cancelled": 4}
 )
 
+SAGA_STATE_CODES: Final[Mapping[SagaState, int]] = MappingProxyType(
+    {"running": 1, "completed": 2, "compensating": 3, "compensated": 4, "stuck": 5}
+)
+STEP_STATE_CODES: Final[Mapping[StepState, int]] = MappingProxyType(
+    {"enlisted": 1, "compensated": 2, "uncompensated": 3, "skipped": 4, "passed_over": 5}
+)
+
 
 def _words(codes: Mapping[_WordT, int]) -> Mapping[int, _WordT]:
     return MappingProxyType({code: word for word, code in codes.items()})
@@ -30,6 +38,8 @@ STATES: Final = _words(STATE_CODES)
 REPORTS: Final = _words(REPORT_CODES)
 RULES: Final = _words(RULE_CODES)
 RUN_STATES: Final = _words(RUN_STATE_CODES)
+SAGA_STATES: Final = _words(SAGA_STATE_CODES)
+STEP_STATES: Final = _words(STEP_STATE_CODES)
 
 ONCE: Final = RULE_CODES["once"]
 PENDING: Final = STATE_CODES["pending"]

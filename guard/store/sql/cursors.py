@@ -32,7 +32,25 @@ class AfterKey(msgspec.Struct, frozen=True):
     key: bytes
 
 
-Place = AfterRun | AfterStep | AfterKey
+class AfterFlag(msgspec.Struct, frozen=True):
+    """A page of flags ended with this one."""
+
+    flag: UUID
+
+
+class AfterApproval(msgspec.Struct, frozen=True):
+    """A page of approvals ended with this one."""
+
+    approval: UUID
+
+
+class AfterSaga(msgspec.Struct, frozen=True):
+    """A page of sagas ended with this one."""
+
+    saga: UUID
+
+
+Place = AfterRun | AfterStep | AfterKey | AfterFlag | AfterApproval | AfterSaga
 
 
 def cursor_of(place: Place) -> str:
@@ -60,6 +78,12 @@ def _packed(place: Place) -> bytes:
             return _STEP_PLACE.pack(b"s", place.run.bytes, place.step)
         case AfterKey():
             return _KEY_PLACE.pack(b"k", place.began_at) + place.key
+        case AfterFlag():
+            return _RUN_PLACE.pack(b"f", place.flag.bytes)
+        case AfterApproval():
+            return _RUN_PLACE.pack(b"a", place.approval.bytes)
+        case AfterSaga():
+            return _RUN_PLACE.pack(b"g", place.saga.bytes)
         case _:
             assert_never(place)
 
@@ -73,6 +97,12 @@ def _unpacked(raw: bytes) -> Place:
             return AfterStep(UUID(bytes=run), step)
         case b"k":
             return AfterKey(_KEY_PLACE.unpack_from(raw)[1], raw[_KEY_PLACE.size :])
+        case b"f":
+            return AfterFlag(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
+        case b"a":
+            return AfterApproval(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
+        case b"g":
+            return AfterSaga(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
         case _:
             raise ValueError(raw[:1])
 

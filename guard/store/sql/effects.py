@@ -8,13 +8,14 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from guard.core.effects import Duration, Effect, Evidence, Key, TenantId
+from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Key, RunId, TenantId
 from guard.ports.steps import Step, StepResult
-from guard.ports.store import EffectFilter, Tally
+from guard.ports.store import EffectFilter, Newest, Tally
 from guard.store.sql.clock import database_now
 from guard.store.sql.codes import EXECUTING, IN_DOUBT, STATE_CODES
-from guard.store.sql.cursors import AfterKey, AfterRun, AfterStep, cursor_of, place_of
+from guard.store.sql.cursors import AfterKey, AfterStep, cursor_of, place_of
 from guard.store.sql.database import Database
+from guard.store.sql.instances import select_newest, update_delivered
 from guard.store.sql.rows import effect_of, evidence_of
 from guard.store.sql.tables import attempts, effects, evidence, runs
 
@@ -38,9 +39,13 @@ class SqlEffects:
         """
         return await self._database.apply(lane, steps) if steps else []
 
-    async def newest(self, slot: bytes, occurrence: int) -> int | None:
-        """Return the rank of the newest instance of a slot that is looked up, counted from 1; None: there is none."""
-        return await self._database.read(lambda connection: _select_newest(connection, slot, occurrence))
+    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken) -> Newest:
+        """Return what is known of the instances of a slot that is looked up, as of one moment."""
+        return await self._database.read(lambda connection: select_newest(connection, slot, occurrence, token))
+
+    async def deliver(self, tenant: TenantId, run: RunId, keys: Sequence[Key]) -> None:
+        """Mark those of these effects that are final and of the run: their outcomes are known to the run's agent."""
+        await self._database.write(lambda connection, _at: update_delivered(connection, tenant, run, keys))
 
     async def overdue(self, limit: int) -> list[Key]:
         """Return keys of executing effects whose lease has run out, longest overdue first."""
@@ -52,8 +57,8 @@ class SqlEffects:
         Effects without a run come last, newest first. Raises ValueError for a cursor that this store did not make.
         """
         after = None if chosen.after is None else place_of(chosen.after)
-        if isinstance(after, AfterRun):
-            raise ValueError("This is a cursor of a listing of runs: take `next` of the page of effects before.")
+        if not isinstance(after, AfterStep | AfterKey | None):
+            raise ValueError("This is a cursor of another listing: take `next` of the page of effects before.")
         found = await self._database.read_at_once(lambda connection: _select_page(connection, tenant, chosen, after))
         if len(found) <= chosen.limit:
             return found, None
@@ -148,18 +153,6 @@ def _select_attempts(connection: Connection, keys: Sequence[bytes]) -> dict[byte
         for key, *row in connection.execute(statement):
             found[key].append(row)
     return found
-
-
-def _select_newest(connection: Connection, slot: bytes, occurrence: int) -> int | None:
-    """Select the rank of the newest instance of a slot."""
-    statement = (
-        sa.select(effects.c.generation)
-        .where(effects.c.slot == slot, effects.c.occurrence == occurrence)
-        .order_by(effects.c.generation.desc())
-        .limit(1)
-    )
-    generation = connection.execute(statement).scalar()
-    return None if generation is None else generation - occurrence + 1
 
 
 def _select_overdue(connection: Connection, limit: int) -> list[Key]:

@@ -4,14 +4,30 @@ import asyncio
 
 import sqlalchemy as sa
 
+from guard.ports.approvals import ApprovalStore
+from guard.ports.flags import FlagStore
+from guard.ports.forks import ForkStore
+from guard.ports.holds import HoldStore
+from guard.ports.loops import LoopStore
+from guard.ports.probes import ProbeStore
+from guard.ports.retention import RetentionStore
+from guard.ports.sagas import SagaStore
 from guard.ports.store import Description, EffectStore, RunStore, Store, ToolStore
 from guard.store.sql import schema
 from guard.store.sql.address import FileAddress, parse
+from guard.store.sql.approvals import SqlApprovals
 from guard.store.sql.database import Database
 from guard.store.sql.describe import describe
 from guard.store.sql.effects import SqlEffects
+from guard.store.sql.flags import SqlFlags
+from guard.store.sql.fork_records import SqlForks
+from guard.store.sql.holds import SqlHolds
+from guard.store.sql.loops import SqlLoops
 from guard.store.sql.postgresql import PostgresDatabase
+from guard.store.sql.probes import SqlProbes
+from guard.store.sql.retention import SqlRetention
 from guard.store.sql.runs import SqlRuns
+from guard.store.sql.sagas import SqlSagas
 from guard.store.sql.sqlite import SqliteDatabase
 from guard.store.sql.tools import SqlTools
 
@@ -25,6 +41,14 @@ class SqlStore:
         self.effects: EffectStore = SqlEffects(database)
         self.runs: RunStore = SqlRuns(database)
         self.tools: ToolStore = SqlTools(database)
+        self.loops: LoopStore = SqlLoops(database)
+        self.retention: RetentionStore = SqlRetention(database)
+        self.holds: HoldStore = SqlHolds(database)
+        self.flags: FlagStore = SqlFlags(database)
+        self.probes: ProbeStore = SqlProbes(database)
+        self.forks: ForkStore = SqlForks(database)
+        self.approvals: ApprovalStore = SqlApprovals(database)
+        self.sagas: SagaStore = SqlSagas(database)
 
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""

@@ -26,9 +26,30 @@ loops: Final = sa.Table(
     sa.Column("run_id", uuid_type, primary_key=True),
     sa.Column("slot", sa.LargeBinary, primary_key=True),
     column("calls", sa.BigInteger),
-    column("last_token", uuid_type),
+    column("tokens", sa.Text),
 )
-"""How often a run asked for a slot of a tool that has a loop limit."""
+"""How often a run began a slot of a tool that has a loop limit, and with which attempts: the latest, 32 digits each."""
+
+fork_answers: Final = sa.Table(
+    "fork_answers",
+    metadata,
+    sa.Column("run_id", uuid_type, primary_key=True),
+    sa.Column("key", sa.LargeBinary, primary_key=True),
+    column("origin", sa.LargeBinary),
+    column("token", uuid_type),
+    column("delivered", sa.Boolean),
+    sa.UniqueConstraint("run_id", "origin", name="fork_answers_origin"),
+)
+"""Which effect of its record a fork was given for which of its calls. Each is given once."""
+
+fork_calls: Final = sa.Table(
+    "fork_calls",
+    metadata,
+    sa.Column("run_id", uuid_type, primary_key=True),
+    sa.Column("tool", sa.Text, primary_key=True),
+    sa.Column("key", sa.LargeBinary, primary_key=True),
+)
+"""The calls of a fork that were let run."""
 
 flags: Final = sa.Table(
     "flags",
@@ -86,6 +107,8 @@ approvals: Final = sa.Table(
     column("asked_at", sa.BigInteger),
     optional("expires_at", sa.BigInteger),
     optional("decided_at", sa.BigInteger),
+    optional("cancelled_by", sa.Text),
+    optional("cancel_reason", sa.Text),
     sa.UniqueConstraint("key", "round", name="approvals_key"),
 )
 sa.Index("approvals_state", approvals.c.tenant, approvals.c.state, approvals.c.id)
@@ -119,6 +142,8 @@ sagas: Final = sa.Table(
     sa.UniqueConstraint("tenant", "name", name="sagas_name"),
 )
 sa.Index("sagas_state", sagas.c.state, sagas.c.id)
+_TIMED: Final = sa.text("state = 1 AND deadline IS NOT NULL")
+sa.Index("sagas_deadline", sagas.c.deadline, postgresql_where=_TIMED, sqlite_where=_TIMED)
 
 saga_steps: Final = sa.Table(
     "saga_steps",
@@ -130,10 +155,13 @@ saga_steps: Final = sa.Table(
     optional("compensation", sa.LargeBinary),
     column("state", sa.SmallInteger),
     optional("compensation_key", sa.LargeBinary),
+    column("round", sa.Integer),
     column("enlisted_at", sa.BigInteger),
     optional("note", sa.Text),
+    sa.UniqueConstraint("key", name="saga_steps_key"),
 )
-sa.Index("saga_steps_key", saga_steps.c.key)
+_PASSED_OVER: Final = sa.text("state = 5")
+sa.Index("saga_steps_late", saga_steps.c.key, postgresql_where=_PASSED_OVER, sqlite_where=_PASSED_OVER)
 
 holds: Final = sa.Table(
     "holds",
@@ -145,13 +173,15 @@ holds: Final = sa.Table(
     column("ends_at", sa.BigInteger),
     column("priority", sa.Integer),
     column("state", sa.SmallInteger),
-    optional("holder", sa.Text),
+    column("holder", sa.Text),
     optional("run", sa.Text),
     optional("key", sa.LargeBinary),
     column("placed_at", sa.BigInteger),
     optional("expires_at", sa.BigInteger),
     optional("ended_at", sa.BigInteger),
-    optional("lost_to", uuid_type),
+    optional("rival", uuid_type),
+    optional("rival_holder", sa.Text),
+    optional("rival_priority", sa.Integer),
     ExcludeConstraint(
         (sa.column("tenant"), "="),
         (sa.column("resource"), "="),
@@ -164,3 +194,5 @@ holds: Final = sa.Table(
 """Claims on a resource for an interval: 1 held, 2 committed, 3 released, 4 lost, 5 expired."""
 sa.Index("holds_resource", holds.c.tenant, holds.c.resource, holds.c.starts_at)
 sa.Index("holds_key", holds.c.key)
+_HELD: Final = sa.text("state = 1")
+sa.Index("holds_expiring", holds.c.expires_at, postgresql_where=_HELD, sqlite_where=_HELD)

@@ -97,7 +97,7 @@ def evidence_of(row: Row) -> Evidence:
 
 def run_of(row: Row) -> Run:
     """Return the run of a row of `runs`."""
-    id_, tenant, name, state, effects, started_at, ended_at, _, fork, expired_at = row
+    id_, tenant, name, state, effects, started_at, ended_at, _, fork, expired_at, *_ = row
     return Run(
         id=RunId(_uuid_of(id_)),
         tenant=TenantId(tenant),

@@ -5,20 +5,23 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from guard.core.effects import Instant, RunId, TenantId
+from guard.core.forks import Fork
 from guard.core.runs import Run
 from guard.store.sql.codes import RUN_OPEN, RUN_STATE_CODES
 from guard.store.sql.cursors import AfterRun, cursor_of, place_of
 from guard.store.sql.database import Database
+from guard.store.sql.identifiers import RANDOM_BITS, ordered_uuid
 from guard.store.sql.rows import run_of
-from guard.store.sql.tables import runs
+from guard.store.sql.tables import run_tools, runs
 from twiceshy_contract.runs import RunState
 
-_RANDOM_BITS: Final = 62
+_encoder: Final = msgspec.json.Encoder()
 
 
 class SqlRuns:
@@ -42,6 +45,10 @@ class SqlRuns:
         found = await self._database.read(lambda connection: _select_named(connection, tenant, [name]))
         return found.get(name)
 
+    async def fork(self, tenant: TenantId, name: str, fork: Fork) -> Run:
+        """Make a run that is a fork, and keeps to its parent's versions of tools; or find the run of that name."""
+        return await self._database.write(lambda connection, at: _fork(connection, at, tenant, name, fork))
+
     async def end(self, tenant: TenantId, name: str, state: RunState) -> Run | None:
         """End an open run; return it as it stands (an ended one unchanged), or None where there is none."""
 
@@ -52,28 +59,28 @@ class SqlRuns:
         return await self._database.write(work)
 
     async def page(
-        self, tenant: TenantId, state: RunState | None, limit: int, after: str | None
+        self, tenant: TenantId, state: RunState | None, limit: int, after: str | None, parent: RunId | None = None
     ) -> tuple[list[Run], str | None]:
-        """Return runs, newest first, and the cursor of the next page. Raises ValueError for a foreign cursor."""
+        """Return runs, or the forks of one, newest first, and the cursor of the next page.
+
+        Raises ValueError for a foreign cursor.
+        """
         place = None if after is None else place_of(after)
         if not isinstance(place, AfterRun | None):
             raise ValueError("This is a cursor of a listing of effects: take `next` of the page of runs before.")
         last = None if place is None else place.run
-        found = await self._database.read(lambda connection: _select_page(connection, tenant, state, limit + 1, last))
+        of = sa.true() if parent is None else runs.c.parent_id == parent
+        found = await self._database.read(
+            lambda connection: _select_page(connection, [runs.c.tenant == tenant, of], state, limit + 1, last)
+        )
         if len(found) <= limit:
             return found, None
         return found[:limit], cursor_of(AfterRun(found[limit - 1].id))
 
 
 def run_id(at: Instant, random: int) -> RunId:
-    """Return a UUIDv7 of the moment, its microseconds in the 12 bits below the milliseconds, and 62 random bits.
-
-    RFC 9562, section 6.2, method 3.
-    """
-    milliseconds, microseconds = divmod(at, 1000)
-    fraction = microseconds * 4096 // 1000
-    value = milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | random % (1 << _RANDOM_BITS)
-    return RunId(UUID(int=value))
+    """Return the id of a run that starts at a moment."""
+    return RunId(ordered_uuid(at, random))
 
 
 def _open_missing(connection: Connection, at: Instant, tenant: TenantId, names: Sequence[str]) -> dict[str, Run]:
@@ -83,7 +90,7 @@ def _open_missing(connection: Connection, at: Instant, tenant: TenantId, names: 
 
 def _new_run(at: Instant, tenant: TenantId, name: str) -> dict[str, Any]:
     return {
-        "id": run_id(at, secrets.randbits(_RANDOM_BITS)),
+        "id": run_id(at, secrets.randbits(RANDOM_BITS)),
         "tenant": tenant,
         "name": name,
         "state": RUN_OPEN,
@@ -91,6 +98,25 @@ def _new_run(at: Instant, tenant: TenantId, name: str) -> dict[str, Any]:
         "started_at": at,
         "ended_at": None,
     }
+
+
+def _fork(connection: Connection, at: Instant, tenant: TenantId, name: str, fork: Fork) -> Run:
+    said = {"effects": fork.at, "parent_id": fork.parent_id, "fork": _encoder.encode(fork)}
+    row = {**_new_run(at, tenant, name), **said}
+    _insert(connection, [row])
+    found = _select_named(connection, tenant, [name])[name]
+    if found.id == row["id"]:
+        _insert_pins_of(connection, found.id, fork.parent_id)
+    return found
+
+
+def _insert_pins_of(connection: Connection, run: RunId, parent: RunId) -> None:
+    """Let a new run keep to the versions of tools that its parent keeps to."""
+    pinned = sa.select(sa.literal(run, run_tools.c.run_id.type), run_tools.c.tool, run_tools.c.version)
+    statement = sa.insert(run_tools).from_select(
+        ["run_id", "tool", "version"], pinned.where(run_tools.c.run_id == parent)
+    )
+    connection.execute(statement)
 
 
 def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
@@ -110,15 +136,19 @@ def _update_open(connection: Connection, at: Instant, tenant: TenantId, name: st
     connection.execute(
         sa.update(runs)
         .where(runs.c.tenant == tenant, runs.c.name == name, runs.c.state == RUN_OPEN)
-        .values(state=code, ended_at=at)
+        .values(state=code, ended_at=at, kept_until=at)
     )
 
 
 def _select_page(
-    connection: Connection, tenant: TenantId, state: RunState | None, limit: int, last: UUID | None
+    connection: Connection,
+    chosen: Sequence[sa.ColumnElement[bool]],
+    state: RunState | None,
+    limit: int,
+    last: UUID | None,
 ) -> list[Run]:
-    """Select the runs that come next, newest first."""
-    statement = sa.select(runs).where(runs.c.tenant == tenant).order_by(runs.c.id.desc()).limit(limit)
+    """Select the chosen runs that come next, newest first."""
+    statement = sa.select(runs).where(*chosen).order_by(runs.c.id.desc()).limit(limit)
     if state is not None:
         statement = statement.where(runs.c.state == RUN_STATE_CODES[state])
     if last is not None:

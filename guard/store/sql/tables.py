@@ -67,6 +67,7 @@ runs: Final = sa.Table(
     optional("parent_id", uuid_type),
     optional("fork", sa.LargeBinary),
     optional("expired_at", sa.BigInteger),
+    optional("kept_until", sa.BigInteger),
     sa.UniqueConstraint("tenant", "name", name="runs_name"),
     postgresql_with={"fillfactor": 50},
 )
@@ -122,8 +123,10 @@ sa.Index("effects_unsettled", effects.c.state, effects.c.key, postgresql_where=_
 sa.Index("effects_run", effects.c.run_id, effects.c.step)
 
 _SLOTTED: Final = sa.text("slot IS NOT NULL")
-_KEPT_ALONE: Final = sa.text(f"run_id IS NULL AND state IN ({SUCCEEDED}, {FAILED}) AND expired_at IS NULL")
-_KEPT_RUNS: Final = sa.text("ended_at IS NOT NULL AND expired_at IS NULL")
+KEPT_ALONE: Final = sa.text(f"step IS NULL AND state IN ({SUCCEEDED}, {FAILED}) AND expired_at IS NULL")
+"""An effect without a run has no step; said so, SQLite does not take the index of runs for a search by `run_id`."""
+KEPT_RUNS: Final = sa.text("kept_until IS NOT NULL AND expired_at IS NULL")
+_FORKED: Final = sa.text("parent_id IS NOT NULL")
 sa.Index(
     "effects_slot",
     effects.c.slot,
@@ -132,8 +135,17 @@ sa.Index(
     postgresql_where=_SLOTTED,
     sqlite_where=_SLOTTED,
 )
-sa.Index("effects_kept", effects.c.ended_at, postgresql_where=_KEPT_ALONE, sqlite_where=_KEPT_ALONE)
-sa.Index("runs_kept", runs.c.ended_at, postgresql_where=_KEPT_RUNS, sqlite_where=_KEPT_RUNS)
+sa.Index("effects_slot_attempt", effects.c.slot, effects.c.attempt, postgresql_where=_SLOTTED, sqlite_where=_SLOTTED)
+sa.Index(
+    "effects_kept",
+    effects.c.tenant,
+    effects.c.tool,
+    effects.c.ended_at,
+    postgresql_where=KEPT_ALONE,
+    sqlite_where=KEPT_ALONE,
+)
+sa.Index("runs_kept", runs.c.kept_until, postgresql_where=KEPT_RUNS, sqlite_where=KEPT_RUNS)
+sa.Index("runs_parent", runs.c.parent_id, postgresql_where=_FORKED, sqlite_where=_FORKED)
 
 attempts: Final = sa.Table(
     "attempts",
@@ -147,6 +159,7 @@ attempts: Final = sa.Table(
     optional("reported_at", sa.BigInteger),
     column("settled", sa.Boolean),
 )
+sa.Index("attempts_token", attempts.c.token)
 
 evidence: Final = sa.Table(
     "evidence",

@@ -42,11 +42,11 @@ _FIND_EFFECT: Final = f"SELECT {_NAMES} FROM effects WHERE key = ?"  # noqa: S60
 _FIND_SIBLING: Final = f"""
     SELECT {_NAMES} FROM effects
      WHERE state IN ({PENDING}, {IN_DOUBT}) AND state = {IN_DOUBT} AND key BETWEEN ?5 AND ?6
-       AND run_id = ?1 AND tool = ?2 AND key <> ?3 AND rule = {ONCE} AND NOT closed
+       AND +run_id = ?1 AND tool = ?2 AND identity_digest <> ?3 AND rule = {ONCE} AND NOT closed
     UNION ALL
     SELECT {_NAMES} FROM effects
      WHERE state = {EXECUTING} AND lease_expires_at <= ?4
-       AND run_id = ?1 AND tool = ?2 AND key <> ?3 AND rule = {ONCE} LIMIT 1"""  # noqa: S608
+       AND +run_id = ?1 AND tool = ?2 AND identity_digest <> ?3 AND rule = {ONCE} LIMIT 1"""  # noqa: S608
 _IS_HELD: Final = "SELECT 1 FROM holds WHERE id = ? AND state = 1"
 _FIND_ATTEMPTS: Final = """
     SELECT token, fence, granted_at, deadline, report, reported_at, settled FROM attempts
@@ -96,9 +96,12 @@ def find_effect(connection: sqlite3.Connection, key: bytes) -> Row | None:
     return row
 
 
-def find_sibling(connection: sqlite3.Connection, row: Row) -> Row | None:
-    """Select another effect of the run and tool (run, tool, key, now) that is in open doubt."""
-    start = row[2][:_RUN_BYTES]
+def find_sibling(connection: sqlite3.Connection, key: bytes, row: Row) -> Row | None:
+    """Select an effect of the run and tool (run, tool, identity, now) with other arguments that is in open doubt.
+
+    A `+` keeps the planner from the index of runs: a run is longer than the list of what is in doubt.
+    """
+    start = key[:_RUN_BYTES]
     ends = (start, start + b"\xff" * (32 - _RUN_BYTES))
     found: Row | None = connection.execute(_FIND_SIBLING, (*row, *ends)).fetchone()
     return found

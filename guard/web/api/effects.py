@@ -1,4 +1,4 @@
-"""/v1/effects besides the hot verbs: release, resolve, and reading."""
+"""/v1/effects besides the hot verbs: release, resolve, cancel, reopen, and reading."""
 
 from typing import Annotated, Final
 
@@ -12,8 +12,15 @@ from guard.web.answer import json_answer
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
 from guard.web.requests import DEFAULT_TENANT, business_key, message, path_key, query, use_cases
-from twiceshy_contract.effects import BeginRequest, EffectAnswer, EffectPage, EffectView, ResolveRequest
+from twiceshy_contract.effects import (
+    BeginRequest,
+    EffectAnswer,
+    EffectPage,
+    EffectView,
+    ResolveRequest,
+)
 from twiceshy_contract.names import PublicState, RunName, ToolName
+from twiceshy_contract.reconsider import CancelRequest, ReopenRequest
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.wire import KEY_HEADER
 
@@ -41,13 +48,43 @@ async def release(request: ApiRequest) -> Response[bytes]:
         "Resolve: someone who asked the provider settles doubt",
         body=ResolveRequest,
         answers={200: EffectAnswer},
-        problems=(400, 401, 404, 409, 413, 415, 503),
+        problems=(400, 401, 404, 409, 410, 413, 415, 503),
     ),
 )
 async def resolve(request: ApiRequest, key: FromPath[str]) -> Response[bytes]:
     """Settle an effect."""
     asked = await message(request, ResolveRequest)
     return answers.reported(await use_cases(request).resolve(DEFAULT_TENANT, path_key(key), asked)).response()
+
+
+@post(
+    "/v1/effects/{key:str}/cancel",
+    operation_class=documented(
+        "Cancel: an operator ends an effect that is pending",
+        body=CancelRequest,
+        answers={200: EffectAnswer},
+        problems=(400, 401, 404, 409, 410, 413, 415, 503),
+    ),
+)
+async def cancel(request: ApiRequest, key: FromPath[str]) -> Response[bytes]:
+    """End an effect; its calls are answered with the error `Cancelled` from now on."""
+    asked = await message(request, CancelRequest)
+    return answers.reported(await use_cases(request).cancel(DEFAULT_TENANT, path_key(key), asked)).response()
+
+
+@post(
+    "/v1/effects/{key:str}/reopen",
+    operation_class=documented(
+        "Reopen: an operator lets a pending effect be tried again",
+        body=ReopenRequest,
+        answers={200: EffectAnswer},
+        problems=(400, 401, 404, 409, 410, 413, 415, 503),
+    ),
+)
+async def reopen(request: ApiRequest, key: FromPath[str]) -> Response[bytes]:
+    """Count the tries of an effect anew."""
+    asked = await message(request, ReopenRequest)
+    return answers.reported(await use_cases(request).reopen(DEFAULT_TENANT, path_key(key), asked)).response()
 
 
 @get(
@@ -100,4 +137,4 @@ async def listing(request: ApiRequest) -> Response[bytes]:
     return json_answer(page).response()
 
 
-ROUTES: Final = (release, resolve, show, listing)
+ROUTES: Final = (release, resolve, cancel, reopen, show, listing)

@@ -48,7 +48,7 @@ def _counted(exchange: Exchange, verb: str, answer: Answer) -> Answer:
     return answer
 
 
-_REPORT_PROBLEMS: Final = (400, 401, 404, 409, 413, 415, 503)
+_REPORT_PROBLEMS: Final = (400, 401, 404, 409, 410, 413, 415, 503)
 
 VERBS: Final = (
     Verb(

@@ -5,9 +5,9 @@ from collections.abc import Callable, Generator, Sequence
 
 import pytest
 
-from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
+from guard.core.effects import AttemptToken, Effect, Evidence, Instant, Key, RunId, TenantId
 from guard.ports.steps import Found, Look, Step, StepResult, Written
-from guard.ports.store import EffectFilter, StatementFailed, StoreUnavailable, Tally
+from guard.ports.store import EffectFilter, Newest, StatementFailed, StoreUnavailable, Tally
 from guard.service.intake import Intake
 from guard.service.measures import Measures
 
@@ -39,6 +39,12 @@ class ScriptedStore:
 
     async def tally(self, tenant: TenantId) -> Tally:
         return Tally(in_doubt=0, executing=0)
+
+    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken) -> Newest:
+        return Newest()
+
+    async def deliver(self, tenant: TenantId, run: RunId, keys: Sequence[Key]) -> None:
+        return
 
     async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
         self.batches.append(len(steps))

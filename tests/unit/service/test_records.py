@@ -1,9 +1,9 @@
-"""What a process keeps of final effects: never one that may still change, and no more than it may."""
+"""What a process keeps of final effects: never one that may still change, for a minute, and no more than it may."""
 
 from msgspec.structs import replace
 
 from guard.core.effects import Effect, Instant, Intent, Key, Life, TenantId
-from guard.service.records import LARGEST, Records
+from guard.service.records import FRESH_SECONDS, LARGEST, Records
 from twiceshy_contract.names import PublicState
 
 
@@ -54,3 +54,37 @@ def test_an_answer_that_was_written_stays_with_its_effect() -> None:
     again = records.get(effect(1).intent.key)
     assert again is not None
     assert (again.answer, again.effect.version) == (b"written", 1)
+
+
+def test_a_record_is_believed_for_a_minute_and_then_read_again() -> None:
+    now = [1000.0]
+    records = Records(clock=lambda: now[0])
+    records.keep(effect(1))
+    now[0] += FRESH_SECONDS - 0.001
+    assert records.get(effect(1).intent.key) is not None
+    records.keep(effect(1))
+    now[0] += 0.001
+    assert records.get(effect(1).intent.key) is None
+    records.keep(effect(1))
+    assert records.get(effect(1).intent.key) is not None
+
+
+def test_what_has_expired_is_forgotten_and_nothing_else() -> None:
+    records = Records()
+    records.keep(effect(1))
+    records.keep(effect(2))
+    records.forget([effect(1).intent.key, effect(3).intent.key])
+    assert records.get(effect(1).intent.key) is None
+    assert records.get(effect(2).intent.key) is not None
+    records.keep(replace(effect(4), expired_at=Instant(1)))
+    assert records.get(effect(4).intent.key) is None
+
+
+def test_what_was_forgotten_takes_no_room() -> None:
+    records = Records(max_bytes=3 * 2_100)
+    for number in range(30):
+        records.keep(effect(number))
+        records.forget([effect(number).intent.key])
+    for number in range(3):
+        records.keep(effect(number))
+    assert [records.get(effect(number).intent.key) is not None for number in range(3)] == [True] * 3

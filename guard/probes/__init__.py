@@ -1,0 +1,1 @@
+"""How providers are reached."""

@@ -1,0 +1,26 @@
+"""Flags: how anything tells an operator."""
+
+from uuid import UUID
+
+from guard.core.effects import TenantId
+from guard.core.flags import Flag, RaisedFlag
+from guard.ports.flags import FlagFilter, FlagStore
+
+
+class Flags:
+    """Raising, listing and closing flags."""
+
+    def __init__(self, store: FlagStore) -> None:
+        self._store = store
+
+    async def raise_flag(self, tenant: TenantId, flag: Flag) -> None:
+        """Raise a flag; one of its kind for its subject is enough. Raises StoreUnavailable."""
+        await self._store.raise_all(tenant, [flag])
+
+    async def page(self, tenant: TenantId, chosen: FlagFilter) -> tuple[list[RaisedFlag], str | None]:
+        """Return flags, newest first, and the cursor of the next page. Raises ValueError for a foreign cursor."""
+        return await self._store.page(tenant, chosen)
+
+    async def close(self, tenant: TenantId, flag: UUID, by: str | None, reason: str) -> RaisedFlag | None:
+        """Close a flag; one that is closed already stays as it was closed. None: there is none."""
+        return await self._store.close(tenant, flag, by, reason)

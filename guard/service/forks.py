@@ -1,0 +1,161 @@
+"""The gates of forks: what a call in one hears in the place of a lease, and how many calls may really run.
+
+No call of a fork comes to its begin but one that the policy lets run. What was given of the record is written down with
+the answer, so that each effect of it is given for one call only, whatever process asks.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, assert_never
+
+import msgspec
+
+from guard.core.effects import AttemptToken, Effect, Key
+from guard.ports.forks import ForkStore
+from guard.service.fork_rulings import Forked, ForkRulings, Imagined, Judged
+from guard.service.gates import Instance
+from guard.service.naming import NamedCall
+from guard.service.outcomes import BeginOutcome, Refused, Stubbed
+from guard.service.ruling import differing
+from guard.service.runs import Runs
+from twiceshy_contract.policy import PolicyRule
+
+_NOTHING: Final = Imagined()
+_REASONS: Final[Mapping[PolicyRule, str]] = MappingProxyType(
+    {
+        "arguments differ": "the record has other arguments at its place",
+        "outcome unknown": "the record has no outcome of it",
+        "needs approval": "a person must approve it, and none was asked",
+        "approval denied": "a person has denied it",
+        "simulator failed": "the record has no answer, and the template of its simulator fails on these arguments",
+        "registry: recorded": "the registry lets it be answered from the record only, which has no answer",
+        "registry: stub": "the registry lets it be answered by a simulator only, and it has none",
+        "registry: suspend": "the registry stops every fork at this tool",
+        "registry: deny": "the registry denies the tool to every fork",
+        "reads: recorded": "the fork's reads are answered from the record only, which has no answer",
+        "live calls used up": "the record has no answer, and as many calls as the fork allows were let run",
+        "arguments not allowed": "the record has no answer, and the fork does not let it run with these arguments",
+        "not registered": "the record has no answer, and of a tool that nobody declared the worst is assumed",
+        "nothing may answer": "the record has no answer, it has no simulator, and the fork does not let it run",
+    }
+)
+
+
+class ForkGate:
+    """The early gate: it answers what may not run, and lets the rest pass with what it needs."""
+
+    def __init__(self, store: ForkStore, runs: Runs, rulings: ForkRulings) -> None:
+        self._store = store
+        self._runs = runs
+        self._rulings = rulings
+
+    async def __call__(self, call: NamedCall) -> NamedCall | BeginOutcome:
+        """Let the call pass, or answer it. Raises StoreUnavailable."""
+        name = call.request.run
+        run = None if name is None or not call.is_forked else await self._runs.identify(call.tenant, name)
+        if run is None or run.fork is None:
+            return call
+        forked = await self._rulings.forked(run.id, run.fork)
+        if call.request.delivered:
+            await self._store.deliver(forked.id, [Key(bytes.fromhex(key)) for key in call.request.delivered])
+        while True:
+            judged = await self._rulings.judge(call, forked, _NOTHING)
+            passed = await self._carried_out(call, forked, judged)
+            if passed is not None:
+                return passed
+
+    async def _carried_out(self, call: NamedCall, forked: Forked, judged: Judged) -> NamedCall | BeginOutcome | None:
+        """Do what was ruled; None where another call was given the effect meanwhile."""
+        ruled = judged.ruled
+        match ruled.decision:
+            case "recorded":
+                origin = await self._given(call, forked, judged)
+                return None if origin is None else _recorded(call, origin, ruled.rule)
+            case "stub":
+                return _stubbed(call, judged.simulated or b"{}", ruled.rule)
+            case "live":
+                return _let_pass(call, judged)
+            case "suspend":
+                return _let_pass(call, judged) if ruled.rule == "needs approval" else _stopped(call, forked, ruled.rule)
+            case "deny":
+                return _stopped(call, forked, ruled.rule, denied=True)
+        assert_never(ruled.decision)
+
+    async def _given(self, call: NamedCall, forked: Forked, judged: Judged) -> Effect | None:
+        found = judged.found
+        if found.given is not None or found.origin is None:
+            return found.origin
+        token = AttemptToken(call.request.attempt)
+        given = await self._store.give(forked.id, found.key, found.origin.intent.key, token)
+        return None if given is None else given.origin
+
+
+class LiveCalls:
+    """The last gate of a fork's call: it counts those that really run, and lets none run unapproved that must be."""
+
+    def __init__(self, store: ForkStore) -> None:
+        self._store = store
+
+    async def __call__(self, found: Instance) -> NamedCall | BeginOutcome:
+        """Let the call pass, or stop the fork at it. Raises StoreUnavailable."""
+        call, effect = found.call, found.effect
+        if not call.is_forked or call.run_id is None:
+            return call
+        is_own = effect is not None and effect.intent.run_id == call.run_id
+        if effect is not None and (effect.is_final or (is_own and effect.life.state != "pending")):
+            return call  # nothing is granted any more, or it was let run before
+        standing = None if call.approval is None else call.approval.standing_at(found.at)
+        if standing in ("open", "expired"):
+            return call  # the begin says how it stands
+        if call.needs_approval and standing != "approved":
+            return _refused(call, "needs approval")
+        may_run = await self._store.let_run(call.run_id, call.request.tool, call.key(call.start), call.most)
+        return call if may_run else _refused(call, "live calls used up")
+
+
+def _let_pass(call: NamedCall, judged: Judged) -> NamedCall | Refused:
+    """Let a call run: one that only reads without a lease, any other through the gates that follow."""
+    if judged.call.effect_class == "read":
+        return Refused(
+            code="not-possible",
+            detail=f"Tool {call.request.tool!r} only reads, and the fork lets it run (rule: {judged.ruled.rule}). "
+            "Run it without a begin: it takes no lease.",
+        )
+    return msgspec.structs.replace(
+        call,
+        needs_approval=judged.call.effect_class == "side_effect",
+        most=None if judged.terms is None else judged.terms.calls,
+    )
+
+
+def _recorded(call: NamedCall, origin: Effect, rule: str) -> Stubbed:
+    stubbed = _stubbed(call, origin.outcome or b"{}", rule)
+    drift: tuple[str, ...] = ()
+    if origin.intent.arguments_digest != call.reading.arguments_digest:
+        drift = differing(call.named_by.reader.differing_content, origin, call)
+    return msgspec.structs.replace(stubbed, provenance="recorded", origin=origin.intent.key, drift=drift)
+
+
+def _stubbed(call: NamedCall, outcome: bytes, rule: str) -> Stubbed:
+    return Stubbed(
+        tool=call.request.tool,
+        tool_version=call.named_by.tool.version,
+        run=call.request.run or "",
+        outcome=outcome,
+        provenance="simulator",
+        rule=rule,
+    )
+
+
+def _stopped(call: NamedCall, forked: Forked, rule: PolicyRule, *, denied: bool = False) -> Refused:
+    """Say at which call the fork stops, and why."""
+    stopped = _refused(call, rule, f" of run {forked.fork.parent!r}")
+    return msgspec.structs.replace(stopped, code="forbidden") if denied else stopped
+
+
+def _refused(call: NamedCall, rule: PolicyRule, whose: str = "") -> Refused:
+    return Refused(
+        code="run-suspended",
+        detail=f"Tool {call.request.tool!r} was not begun in fork {call.request.run!r}{whose}: {_REASONS[rule]} "
+        f"(rule: {rule}).",
+    )
