@@ -64,6 +64,14 @@ class Child:
         if code != 0:
             raise self._failed(f"ended with exit code {code}")
 
+    def rest(self, seconds: float) -> tuple[int, list[str]]:
+        """Wait for its end, and return its exit code and the lines that it still printed. Raises ChildFailed."""
+        try:
+            printed, _ = self._process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            raise self._failed(f"did not end within {seconds:.0f} seconds") from error
+        return self._process.returncode, (self._unread + printed).decode().splitlines()
+
     def kill(self) -> None:
         """Send SIGKILL and wait until it is dead."""
         self._process.kill()

@@ -2,8 +2,14 @@
 
 from twiceshy._effect import CurrentEffect, Sending, current_effect
 from twiceshy._guard import Guard
+from twiceshy._hold import Hold, HoldOptions
 from twiceshy._options import ToolOptions
+from twiceshy._probe_worker import ProbeOptions, ProbeReport
+from twiceshy._probes import Applied, DoubtfulEffect, NotFound, Unproven
+from twiceshy._recorded import Answer
 from twiceshy._run import Run
+from twiceshy._saga import Saga
+from twiceshy._saga_recovery import SagaReport
 from twiceshy._tool import AsyncTool, Tool
 from twiceshy.exceptions import (
     ApprovalAwaited,
@@ -47,9 +53,12 @@ from twiceshy.exceptions import (
     Superseded,
     ToolArgumentError,
 )
+from twiceshy_contract.forks import LiveTerms
 from twiceshy_contract.policies import ApprovalRule, Compensation, ResourceRule, Simulator
 
 __all__ = [
+    "Answer",
+    "Applied",
     "ApprovalAwaited",
     "ApprovalDenied",
     "ApprovalExpired",
@@ -61,24 +70,31 @@ __all__ = [
     "ClaimedByAnother",
     "Compensation",
     "CurrentEffect",
+    "DoubtfulEffect",
     "EffectError",
     "EffectRef",
     "ForkSuspended",
     "Guard",
     "GuardError",
     "GuardUnavailable",
+    "Hold",
     "HoldLost",
+    "HoldOptions",
     "InProgress",
     "KeyUsedByAnotherTool",
     "LeaseLost",
+    "LiveTerms",
     "LoopLimitReached",
     "NoEffect",
     "NoRun",
     "NotApplied",
+    "NotFound",
     "OutcomeError",
     "OutcomeInDoubt",
     "OutcomeNotDelivered",
     "PolicyDenied",
+    "ProbeOptions",
+    "ProbeReport",
     "RecordError",
     "RecordExpired",
     "RecordMismatch",
@@ -92,7 +108,9 @@ __all__ = [
     "Run",
     "RunFinished",
     "RunSuspended",
+    "Saga",
     "SagaOver",
+    "SagaReport",
     "Sending",
     "SetupError",
     "SiblingInDoubt",
@@ -101,5 +119,6 @@ __all__ = [
     "Tool",
     "ToolArgumentError",
     "ToolOptions",
+    "Unproven",
     "current_effect",
 ]

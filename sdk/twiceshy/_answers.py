@@ -5,8 +5,8 @@ from uuid import UUID
 
 import msgspec
 
-from twiceshy_contract.effects import Drift, Outcome
-from twiceshy_contract.names import EffectClass, PublicState
+from twiceshy_contract.effects import Drift, Outcome, Provenance, RepeatOf, SharedFrom
+from twiceshy_contract.names import EffectClass, OnDoubt, PublicState
 
 
 class _About(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +16,7 @@ class _About(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     run: str | None
     fence: int
+    step: int | None = None
 
 
 class Execute(_About, frozen=True, kw_only=True, tag_field="decision", tag="execute"):
@@ -28,14 +29,36 @@ class Execute(_About, frozen=True, kw_only=True, tag_field="decision", tag="exec
 
 
 class Replay(_About, frozen=True, kw_only=True, tag_field="decision", tag="replay"):
-    """It happened before."""
+    """It happened before, where `repeat_of` says; `shared` where another run did it. `said` tells a model so."""
 
     outcome: Outcome
     committed_at: str
+    repeat_of: RepeatOf | None = None
     drift: Drift | None = None
+    shared: SharedFrom | None = None
+    said: str = ""
 
 
-Begun: TypeAlias = Execute | Replay
+class Stub(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", tag="stub"):
+    """A fork may not run the tool: an outcome in its place, where it comes from, and the rule that decided so."""
+
+    tool: str
+    run: str
+    outcome: Outcome
+    provenance: Provenance
+    rule: str
+    origin: str | None = None
+
+
+class Await(_About, frozen=True, kw_only=True, tag_field="decision", tag="await_approval"):
+    """A person must decide; no lease is held meanwhile."""
+
+    approval: UUID
+    summary: str
+    expires_at: str | None = None
+
+
+Begun: TypeAlias = Execute | Replay | Stub | Await
 
 
 class Effect(_About, frozen=True, kw_only=True):
@@ -46,13 +69,17 @@ class Effect(_About, frozen=True, kw_only=True):
     retry_after_seconds: float | None = None
 
 
-class DeclaredClass(msgspec.Struct, frozen=True, kw_only=True):
-    """The class that the registry holds."""
+class HeldDeclaration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the registry holds of a tool, as far as the SDK obeys it."""
 
     class_: EffectClass = msgspec.field(name="class")
+    share: bool | None = None
+    on_doubt: OnDoubt | None = None
+    provider_window_seconds: float | None = None
+    provider_key_header: str | None = None
 
 
 class DeclaredTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool in the registry."""
 
-    declaration: DeclaredClass
+    declaration: HeldDeclaration

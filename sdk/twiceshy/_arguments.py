@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from twiceshy._binding import Binder, Bound
 from twiceshy._encode import encode
@@ -15,6 +15,10 @@ from twiceshy._restore import Misfit, restore
 from twiceshy._said import said
 from twiceshy.exceptions import SetupError, ToolArgumentError
 from twiceshy_contract.refusals import Refusal
+
+_POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+_REST: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class Signature:
@@ -70,6 +74,25 @@ class Signature:
             return self._binder.bind(tuple(args), kwargs)
         except TypeError as error:
             raise Misfit(f"the recorded arguments do not fit the tool: {error}") from error
+
+    def made(self, arguments: Mapping[str, object]) -> Bound:
+        """Bind arguments that the service made; what they leave out has its default. Raises Misfit."""
+        missing = [name for name in self.parameters if name not in arguments]
+        defaults = {name: self.parameters[name].default for name in missing}
+        named = [name for name in missing if self.parameters[name].kind not in _REST]
+        lacking = [name for name in named if defaults[name] is inspect.Parameter.empty]
+        unknown = [name for name in arguments if name not in self.parameters]
+        if lacking or unknown:
+            what = [*(f"{name} is missing" for name in lacking), *(f"there is no {name}" for name in unknown)]
+            raise Misfit(", ".join(what))
+        args: list[object] = []
+        kwargs: dict[str, object] = {}
+        for name, parameter in self.parameters.items():
+            if name in arguments:
+                self._place(parameter, arguments[name], args, kwargs)
+            elif parameter.kind in _POSITIONAL:
+                args.append(defaults[name])
+        return self._binder.bind(tuple(args), kwargs)
 
     def _place(
         self, parameter: inspect.Parameter, value: object, args: list[object], kwargs: dict[str, object]

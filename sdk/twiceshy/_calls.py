@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from twiceshy._binding import Bound
+from twiceshy._delivered import Known
 from twiceshy._options import ToolSpec
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import EffectRef, SetupError, ToolArgumentError
@@ -54,7 +55,9 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     written: dict[str, object]
     run: str | None
     keys: CallKeys
+    known: Known = Known()
     requester: str | None = None
+    in_fork: bool = False
     saga: str | None = None
     compensates: str | None = None
 
@@ -76,6 +79,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
             wait_seconds=wait_seconds,
             worker=worker,
             reopen=self.keys.reopen,
+            delivered=self.known.untold,
             distinct=self.keys.distinct,
             priority=self.keys.priority,
             requester=self.requester,

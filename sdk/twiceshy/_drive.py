@@ -13,11 +13,12 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from twiceshy._effect import CurrentEffect
-from twiceshy._steps import Blocking, Flow, Given, Pause, Raised, Returned, RunTool, Send, Sleep, Step
+from twiceshy._steps import Blocking, Flow, Given, Pause, Raised, Returned, RunProbe, RunTool, Send, Sleep, Step
 from twiceshy._transports.base import Transport
 from twiceshy.exceptions import SetupError
 
 _Place: TypeAlias = Step | Returned | Raised
+_Telling: TypeAlias = Send | Sleep | Blocking | RunProbe
 _GRACE_SECONDS: Final = 5.0
 
 
@@ -73,11 +74,13 @@ def _perform(step: Step, transport: Transport) -> Given:
         case Blocking(work):
             work()
             return None
+        case RunProbe():
+            return _probed(step)
         case RunTool():
             return _run(step)
 
 
-async def _perform_async(step: Send | Sleep | Pause | Blocking, transport: Transport) -> Given:
+async def _perform_async(step: Send | Sleep | Pause | Blocking | RunProbe, transport: Transport) -> Given:
     match step:
         case Send(request):
             return await transport.send_async(request)
@@ -87,6 +90,25 @@ async def _perform_async(step: Send | Sleep | Pause | Blocking, transport: Trans
         case Blocking(work):
             await asyncio.to_thread(work)
             return None
+        case RunProbe():
+            return await _probed_async(step)
+
+
+def _probed(step: RunProbe) -> Returned | Raised:
+    """Ask a blocking probe; nothing cuts it off. What is no error of its own passes."""
+    try:
+        return Returned(step.call())
+    except Exception as error:  # noqa: BLE001 - whatever a probe raises proves nothing
+        return Raised(error)
+
+
+async def _probed_async(step: RunProbe) -> Returned | Raised:
+    """Ask a probe for no longer than it may take; a blocking one goes on in its thread, and nobody listens."""
+    try:
+        async with asyncio.timeout(step.timeout_seconds):
+            return Returned(await (step.call() if step.is_async else asyncio.to_thread(step.call)))
+    except Exception as error:  # noqa: BLE001 - whatever a probe raises proves nothing
+        return Raised(error)
 
 
 def _run(step: RunTool) -> Returned | Raised:
@@ -157,7 +179,7 @@ def _reached(flow: Flow[Returned | Raised], given: Given) -> _Place:
         return _outcome(done.value)
 
 
-async def _told(flow: Flow[Returned | Raised], step: Send | Sleep | Blocking, transport: Transport) -> _Place:
+async def _told(flow: Flow[Returned | Raised], step: _Telling, transport: Transport) -> _Place:
     """Tell what a tool did. What was being sent when the caller was cancelled is sent again, which is safe."""
     if isinstance(step, Send):
         try:

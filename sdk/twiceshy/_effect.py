@@ -10,16 +10,21 @@ from uuid import UUID
 from twiceshy._answers import Execute
 from twiceshy._lease import Clock, Lease
 from twiceshy.exceptions import EffectRef, LeaseLost, NoEffect
+from twiceshy_contract.wire import KEY_HEADER
 
 SendingState = Literal["not_yet", "sending", "sent"]
 
 
 class CurrentEffect:
-    """The effect that a guarded tool is executing. Ask `current_effect()` for it."""
+    """The effect that a guarded tool is executing. Ask `current_effect()` for it.
 
-    def __init__(self, answer: Execute, lease: Lease, clock: Clock) -> None:
+    `provider_header` is the header, name and value, under which the provider takes the `downstream_key`.
+    """
+
+    def __init__(self, answer: Execute, lease: Lease, clock: Clock, *, provider_key_header: str | None = None) -> None:
         self.key: Final[str] = answer.key
         self.downstream_key: Final[str] = answer.downstream_key
+        self.provider_header: Final = (provider_key_header or KEY_HEADER, answer.downstream_key)
         self.fence: Final[int] = answer.fence
         self.attempt: Final[UUID] = answer.attempt
         self.reference: Final = EffectRef(

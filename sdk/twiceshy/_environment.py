@@ -5,25 +5,39 @@ import secrets
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import msgspec
+
+from twiceshy._answers import HeldDeclaration
+from twiceshy._delivered import Deliveries
 from twiceshy._heartbeat import Heartbeat
 from twiceshy._lease import Clock, clock
-from twiceshy._options import Limits
+from twiceshy._options import Limits, ToolSpec
+from twiceshy._probes import Probe
 from twiceshy._spool import Spool
 from twiceshy._spooler import Spooler
 from twiceshy._transports.base import Transport
 from twiceshy.exceptions import EffectRef
-from twiceshy_contract.names import EffectClass
 
 _random: Final = secrets.SystemRandom()
 _HOST: Final = socket.gethostname()[:150]
 
 
+class GuardedFunction(msgspec.Struct, frozen=True):
+    """A function behind the guard, as it is found by its tool's name."""
+
+    spec: ToolSpec
+    function: Callable[..., Any]
+    is_async: bool
+
+
 class Environment:
     """The surroundings of every flow of one guard.
 
-    `classes` holds each declared tool's class, `inner_doubts` in which inner effect the doubt of an effect began.
+    `declared` holds what the registry says of each declared tool, `deliveries` what each run's agent has been given,
+    `tools` the functions behind the guard by their names and `probes` those beside them, `inner_doubts` in which inner
+    effect the doubt of an effect began.
     """
 
     def __init__(
@@ -43,9 +57,12 @@ class Environment:
         self.chance = chance
         self.heartbeat = Heartbeat(transport, clock)
         self.spooler = None if spool is None else Spooler(Spool(spool, url), transport, clock, chance)
-        self.classes: dict[str, EffectClass] = {}
+        self.declared: dict[str, HeldDeclaration] = {}
+        self.deliveries = Deliveries()
         self.checked: set[str] = set()
         self.inner_doubts: dict[str, EffectRef] = {}
+        self.tools: dict[str, GuardedFunction] = {}
+        self.probes: dict[str, Probe] = {}
 
     @property
     def worker(self) -> str:

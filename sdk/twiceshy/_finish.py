@@ -14,11 +14,10 @@ from twiceshy._results import commit_body, opaque_body, warn_of_change
 from twiceshy._said import kind_of
 from twiceshy._seen import Seen, is_lease_lost, undelivered
 from twiceshy._steps import Flow, Returned
-from twiceshy_contract.names import EffectClass
 from twiceshy_contract.problems import Problem
 
 
-def finish_returned(environment: Environment, call: ToolCall, granted: Granted, value: object) -> Flow[Returned]:
+def finish_returned(environment: Environment, call: ToolCall, granted: Granted, value: object) -> Flow[None]:
     """Commit what the tool returned."""
     effect = granted.effect
     body = commit_body(value, effect.reference)
@@ -31,12 +30,9 @@ def finish_returned(environment: Environment, call: ToolCall, granted: Granted, 
     if call.spec.name not in environment.checked:
         environment.checked.add(call.spec.name)
         warn_of_change(value, body, call.spec)
-    return Returned(value)
 
 
-def finish_raised(
-    environment: Environment, call: ToolCall, granted: Granted, error: BaseException, effect_class: EffectClass
-) -> Flow[Seen]:
+def finish_raised(environment: Environment, call: ToolCall, granted: Granted, error: BaseException) -> Flow[Seen]:
     """Report what the tool's exception means, and return how that stands."""
     effect = granted.effect
     judgement = judge(error, call.spec, effect.sending_state)
@@ -49,7 +45,7 @@ def finish_raised(
         if interruption is not error and interruption.__context__ is None:
             interruption.__context__ = error
         raise
-    seen = Seen(call.spec, effect, effect_class, judgement, delivery, error)
+    seen = Seen(call.spec, effect, judgement, delivery, error)
     if effect.inner_doubt is not None and seen.is_doubtful:
         environment.inner_doubts[effect.key] = effect.inner_doubt
     return seen

@@ -2,18 +2,33 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 import msgspec
 
-from twiceshy._environment import Environment
+from twiceshy._environment import Environment, GuardedFunction
+from twiceshy._fork import ForkOptions
+from twiceshy._hold import Hold, HoldOptions
 from twiceshy._options import Limits, ToolOptions, require_seconds, specify
+from twiceshy._probe_worker import (
+    ProbeOptions,
+    ProbeReport,
+    probed_once,
+    probed_once_async,
+    serve_probes,
+    serve_probes_async,
+)
 from twiceshy._run import Run
+from twiceshy._saga import OnFailure, Saga
+from twiceshy._saga_drive import recovered, recovered_async
+from twiceshy._saga_recovery import SagaReport
 from twiceshy._settings import is_database, settle
 from twiceshy._spool import spool_folder
-from twiceshy._tool import Tool, kind_of
+from twiceshy._tool import AsyncTool, Tool, kind_of
 from twiceshy._transports.base import Transport
 from twiceshy._transports.connect import connect
 from twiceshy.exceptions import SetupError
@@ -80,13 +95,82 @@ class Guard:
             kind = kind_of(function)
             spec = specify(function, options)
             self._take_name(spec.name, function)
+            known = GuardedFunction(spec, function, is_async=issubclass(kind, AsyncTool))
+            self._environment.tools[spec.name] = known
+            self._environment.probes.pop(spec.name, None)
             return kind(self._environment, function, spec)
 
         return guard if function is None else guard(function)
 
-    def run(self, name: str, *, finish: bool = False) -> Run:
-        """Name the run of the calls in a `with` or `async with` block. `finish` ends it where the block ends well."""
-        return Run(self._environment, name, finish=finish)
+    def run(self, name: str, *, finish: bool = False, requester: str | None = None, **fork: Unpack[ForkOptions]) -> Run:
+        """Name the run of the calls in a `with` or `async with` block. `finish` ends it where the block ends well.
+
+        `requester` is the person for whom the agent acts; with four eyes, that person may approve none of its calls.
+        With the options of ForkOptions the run is a fork: it goes on from a step of another run, and may do less.
+        """
+        return Run(self._environment, name, finish=finish, requester=requester, fork=fork)
+
+    def saga(
+        self,
+        name: str,
+        *,
+        deadline_seconds: float | None = None,
+        on_failure: OnFailure = "compensate",
+        wait_seconds: float = 30,
+    ) -> Saga:
+        """Name a saga, whose steps are the calls in a `with` or `async with` block: all are done, or taken back.
+
+        The calls belong to the run around the block, else to a run of the saga's name. An exception that leaves the
+        block fails the saga: what was done is taken back by the tools' compensations, last things first. Doubt, an
+        interruption and silence of the service do not, and with `on_failure="forward"` nothing does: the same block
+        goes on later. After `deadline_seconds` from the first opening, an unfinished saga is taken back, whoever is
+        there. Where something stands in the way of that, the block waits `wait_seconds` for it.
+        """
+        return Saga(
+            self._environment,
+            name,
+            deadline_seconds=deadline_seconds,
+            on_failure=on_failure,
+            wait_seconds=wait_seconds,
+        )
+
+    def recover_sagas(self, *, wait_seconds: float = 0) -> list[SagaReport]:
+        """Take back, as far as the tools of this guard can, the sagas that failed and whose agents are gone.
+
+        Call it now and then in a worker; any number may do so at once.
+        """
+        return recovered(self._environment, wait_seconds=wait_seconds)
+
+    async def recover_sagas_async(self, *, wait_seconds: float = 0) -> list[SagaReport]:
+        """Do the same on an event loop, with `async def` tools too."""
+        return await recovered_async(self._environment, wait_seconds=wait_seconds)
+
+    def probe_once(self, **options: Unpack[ProbeOptions]) -> list[ProbeReport]:
+        """Ask the probes of this guard's tools about effects in doubt, whoever began them, and settle what they prove.
+
+        The options are those of ProbeOptions. Probes that are `async def` functions are left to `probe_once_async`.
+        """
+        return probed_once(self._environment, options)
+
+    async def probe_once_async(self, **options: Unpack[ProbeOptions]) -> list[ProbeReport]:
+        """Do the same on an event loop, with `async def` probes too."""
+        return await probed_once_async(self._environment, options)
+
+    def serve_probes(self, stop: threading.Event | None = None) -> None:
+        """Do that until `stop` is set, or until Ctrl-C; a service that is away is asked again."""
+        serve_probes(self._environment, stop or threading.Event())
+
+    async def serve_probes_async(self) -> None:
+        """Do the same on an event loop until the task is cancelled."""
+        await serve_probes_async(self._environment)
+
+    def hold(self, resource: str, start: datetime, end: datetime | timedelta, **options: Unpack[HoldOptions]) -> Hold:
+        """Claim a resource from `start` up to `end`, or for a time, in a `with` or `async with` block.
+
+        The block is not entered where somebody else has the resource. Leaving it gives the resource back, unless the
+        hold was committed. The options are those of HoldOptions.
+        """
+        return Hold(self._environment, resource, start, end, options)
 
     def close(self) -> None:
         """Stop renewing leases, try once more to deliver what waits in the spool, and let go of the connections."""

@@ -19,7 +19,7 @@ from twiceshy._transports.base import NoReply, Reply, Request, Transport
 from twiceshy_contract.effects import RenewRequest
 from twiceshy_contract.problems import Problem
 
-_LOST: Final = frozenset({"lease-lost", "superseded", "not-possible"})
+_LOST: Final = frozenset({"lease-lost", "superseded", "not-possible", "hold-lost"})
 _IDLE_SECONDS: Final = 5.0
 _SHORTEST_WAIT: Final = 0.2
 _LONGEST_WAIT: Final = 5.0

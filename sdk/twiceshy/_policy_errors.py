@@ -43,7 +43,17 @@ class LoopLimitReached(BeginError):
 
 
 class ApprovalDenied(BeginError):
-    """A person has denied the call; it did not run, and the same call is not asked for again."""
+    """A person has denied the call; it did not run, and the same call is not asked for again.
+
+    `reason` is what the person said, `by` who it was.
+    """
+
+    def __init__(
+        self, message: str = "", *, effect: EffectRef, reason: str | None = None, by: str | None = None
+    ) -> None:
+        super().__init__(message, effect=effect)
+        self.reason = reason
+        self.by = by
 
 
 class ApprovalExpired(BeginError):

@@ -1,20 +1,18 @@
-"""Results on their way into the record and out of it: what cannot be kept leaves its digest, never a lie."""
+"""Results on their way into the record: what cannot be kept leaves its digest, never a lie."""
 
 import hashlib
 import logging
-from typing import Any
 
 import msgspec
 
-from twiceshy._answers import Replay
 from twiceshy._encode import encode_result
 from twiceshy._options import ToolSpec
-from twiceshy._restore import OPAQUE, Misfit, is_opaque, refuse_opaque, restore, untag
+from twiceshy._restore import OPAQUE, Misfit, is_opaque, restore
 from twiceshy._said import clean, ended, kind_of, said
 from twiceshy._type_names import type_of_result
-from twiceshy.exceptions import EffectRef, RecordMismatch, Rejected
+from twiceshy.exceptions import EffectRef
 from twiceshy_contract.canonical import MAX_BYTES
-from twiceshy_contract.effects import CommitRequest, Opaque, Outcome
+from twiceshy_contract.effects import CommitRequest, Opaque
 from twiceshy_contract.refusals import Refusal
 
 _log = logging.getLogger("twiceshy")
@@ -48,24 +46,6 @@ def opaque_body(value: object, effect: EffectRef, reason: str) -> bytes:
         reason=clean(reason),
     )
     return _body({OPAQUE: msgspec.to_builtins(opaque)}, effect)
-
-
-def replayed(answer: Replay, spec: ToolSpec) -> Any:
-    """Return the recorded result in its annotated type, or raise the recorded rejection."""
-    reference = EffectRef(tool=answer.tool, key=answer.key, run=answer.run, fence=answer.fence)
-    drift = answer.drift.content if answer.drift else ()
-    _log.info(
-        "%s was answered from the record: effect %s of %s%s.",
-        spec.name, answer.key, answer.committed_at, f", worded differently at {', '.join(drift)}" if drift else "",
-    )  # fmt: skip
-    error = answer.outcome.failure
-    if error is not None:
-        raise Rejected(error.message, data=untag(error.data), type=error.type)
-    result = answer.outcome.result
-    if is_opaque(result) and returns_nothing(spec):
-        return None
-    refuse_opaque(result, reference)
-    return _restored(answer.outcome, spec, reference)
 
 
 def returns_nothing(spec: ToolSpec) -> bool:
@@ -117,18 +97,6 @@ def _is_same(again: object, value: object) -> bool:
     if type(value).__eq__ is object.__eq__:
         return encode_result(again) == encode_result(value)
     return bool(again == value)
-
-
-def _restored(outcome: Outcome, spec: ToolSpec, reference: EffectRef) -> object:
-    try:
-        return restore(outcome.result, spec.signature.returns, outcome.result_type)
-    except Misfit as misfit:
-        raise RecordMismatch(
-            f"{spec.name} happened before, but its record does not fit its return annotation: {misfit}. Take back the "
-            f"change of the annotation, or make the type take what is recorded. The effect is {reference.key}; "
-            "`twiceshy effects show` has the record.",
-            effect=reference,
-        ) from misfit
 
 
 def _written_or_none(value: object) -> bytes | None:

@@ -1,11 +1,13 @@
 """Try again within one call what was not applied: each try is an attempt of its own under the same effect.
 
 The service says how long to wait, with its own backoff and with what the tool asked for; the call's deadline and the
-attempts of the tool say when to stop. Nothing is tried again that may have happened, unless a repeat is harmless.
+attempts of the tool say when to stop. Nothing is tried again that may have happened, unless a repeat is harmless: for
+an idempotent tool, and under the same downstream key while the provider answers that from its record. Whether its
+window still lasts, the service knows.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from tenacity import DoSleep, RetryCallState, Retrying
@@ -19,6 +21,7 @@ from twiceshy.exceptions import AttemptsExhausted, BeginError, OutcomeInDoubt, R
 
 Tried: TypeAlias = Returned | Seen
 Attempt: TypeAlias = Callable[[ToolCall, float], Flow[Tried]]
+_LONGEST_PAUSE: Final = 60.0
 
 
 def until_settled(
@@ -53,16 +56,22 @@ def _not_reopening(call: ToolCall) -> ToolCall:
 def _retrying(environment: Environment, deadline: float) -> Retrying:
     """Wait as the service says; stop where that wait would end after the deadline."""
     return Retrying(
-        retry=lambda state: _pause_after(state) is not None,
-        wait=lambda state: _pause_after(state) or 0.0,
+        retry=lambda state: _pause_after(environment, state) is not None,
+        wait=lambda state: _pause_after(environment, state) or 0.0,
         stop=lambda state: environment.clock() + state.upcoming_sleep > deadline,
         retry_error_callback=lambda _: None,
     )
 
 
-def _pause_after(state: RetryCallState) -> float | None:
+def _pause_after(environment: Environment, state: RetryCallState) -> float | None:
+    """Return the service's pause; after doubt it names none, and the tool's backoff doubles with each try."""
     tried = None if state.outcome is None else state.outcome.result()
-    return tried.may_be_tried_after if isinstance(tried, Seen) else None
+    if not isinstance(tried, Seen) or tried.may_be_tried_after is None:
+        return None
+    if not tried.is_doubtful:
+        return tried.may_be_tried_after
+    ceiling = min(_LONGEST_PAUSE, tried.may_be_tried_after * 2.0 ** min(state.attempt_number - 1, 32))
+    return ceiling * environment.chance()
 
 
 def _waited(seconds: float, after: BaseException) -> Flow[None]:
@@ -84,6 +93,10 @@ def _next(attempt: Attempt, call: ToolCall, last: Seen, deadline: float) -> Flow
     except (AttemptsExhausted, RetryLater) as refusal:
         note(last.error, f"twiceshy: {refusal}")
     except (BeginError, OutcomeInDoubt, RunSuspended) as refusal:
+        if isinstance(refusal, BeginError) and last.is_doubtful:  # that nobody knows outweighs what kept it from a try
+            doubt = last.by_caller()
+            note(doubt, f"twiceshy: it could not be tried again. {refusal}")
+            return Raised(doubt)
         if refusal.__cause__ is None:
             refusal.__cause__ = last.error
         raise

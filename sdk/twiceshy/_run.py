@@ -10,43 +10,62 @@ import msgspec
 from twiceshy._ask import Answered, ask
 from twiceshy._drive import drive, drive_async
 from twiceshy._environment import Environment
+from twiceshy._fork import ForkOptions, forked, forking
 from twiceshy._replies import Unanswered
 from twiceshy._steps import Flow, Raised, Returned
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import EffectRef, GuardUnavailable, RequestRefused, SetupError
-from twiceshy_contract.names import RunName
+from twiceshy_contract.names import Person, RunName
 from twiceshy_contract.problems import Problem
 from twiceshy_contract.runs import FinishRunRequest, OpenRunRequest
 
 
-class _Entered(msgspec.Struct, frozen=True):
-    """A run that is open in this context, and the one around it."""
+class Entered(msgspec.Struct, frozen=True):
+    """A run that is open in this context, the one around it, and the saga whose steps its calls are."""
 
     run: "Run"
-    outer: "_Entered | None"
+    outer: "Entered | None"
+    saga: str | None = None
 
 
 _ANY: Final = msgspec.json.Decoder(dict[str, object])
-_entered: ContextVar[_Entered | None] = ContextVar("twiceshy_run", default=None)
+_entered: ContextVar[Entered | None] = ContextVar("twiceshy_run", default=None)
 
 
 class Run:
     """One execution of an agent. Use it as `with` or `async with`; all guarded calls inside belong to it.
 
     Leaving the block leaves the run open, so that a restarted process goes on under the same name. `finish=True`
-    ends it where the block ends without an exception.
+    ends it where the block ends without an exception. One that is a fork is made, or found, when it is entered.
     """
 
-    def __init__(self, environment: Environment, name: str, *, finish: bool = False) -> None:
-        try:
-            self.name: str = msgspec.convert(name, RunName)
-        except msgspec.ValidationError as error:
-            raise SetupError(f"The run's name {name!r} cannot be taken: {error}. Choose another.") from error
+    def __init__(
+        self,
+        environment: Environment,
+        name: str,
+        *,
+        finish: bool = False,
+        requester: str | None = None,
+        fork: ForkOptions | None = None,
+    ) -> None:
+        self.name: str = _taken(name, RunName, "name")
+        self.requester: str | None = None if requester is None else _taken(requester, Person, "requester")
+        self._forking = None if fork is None else forking(self.name, fork)
         self._environment = environment
         self._finishes = finish
 
+    @property
+    def is_fork(self) -> bool:
+        """Whether the run goes on from another one."""
+        return self._forking is not None
+
     def __enter__(self) -> Self:
-        _entered.set(_Entered(self, _entered.get()))
+        if self._forking is not None:
+            drive(forked(self._environment, self._forking), self._environment.transport)
+        return self._enter()
+
+    def _enter(self) -> Self:
+        _entered.set(Entered(self, _entered.get()))
         return self
 
     def __exit__(
@@ -57,7 +76,9 @@ class Run:
             self.finish()
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        if self._forking is not None:
+            await drive_async(forked(self._environment, self._forking), self._environment.transport)
+        return self._enter()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -84,14 +105,44 @@ class Run:
         return self._environment is environment
 
 
-def current_run(environment: Environment) -> str | None:
-    """Return the name of the innermost run of a guard that is open in this context."""
+def current_run(environment: Environment) -> Run | None:
+    """Return the innermost run of a guard that is open in this context."""
+    entered = _innermost(environment)
+    return None if entered is None else entered.run
+
+
+def current_saga(environment: Environment) -> str | None:
+    """Return the saga whose steps the calls in this context are; a run that is entered inside of one leaves it."""
+    entered = _innermost(environment)
+    return None if entered is None else entered.saga
+
+
+def enter_saga(run: Run, saga: str) -> Entered:
+    """Let the calls in this context be steps of a saga of the run."""
+    entered = Entered(run, _entered.get(), saga)
+    _entered.set(entered)
+    return entered
+
+
+def leave_saga(entered: Entered) -> None:
+    """Let the calls in this context be what they were before."""
+    if _entered.get() is entered:
+        _entered.set(entered.outer)
+
+
+def _innermost(environment: Environment) -> Entered | None:
     entered = _entered.get()
-    while entered is not None:
-        if entered.run.belongs_to(environment):
-            return entered.run.name
+    while entered is not None and not entered.run.belongs_to(environment):
         entered = entered.outer
-    return None
+    return entered
+
+
+def _taken(value: str, kind: Any, what: str) -> str:
+    try:
+        taken: str = msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise SetupError(f"The run's {what} {value!r} cannot be taken: {error}. Choose another.") from error
+    return taken
 
 
 def _finished(environment: Environment, name: str) -> Flow[Returned | Raised]:

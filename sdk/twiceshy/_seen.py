@@ -14,38 +14,42 @@ from twiceshy._results import returns_nothing
 from twiceshy._said import ended, note, said
 from twiceshy._steps import Raised, Returned
 from twiceshy.exceptions import LeaseLost, OutcomeError, OutcomeNotDelivered, Superseded
-from twiceshy_contract.names import EffectClass
 from twiceshy_contract.problems import Problem
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """How a tool that raised was judged, and what became of the report."""
+    """How a tool that raised was judged, what became of the report, and what its probe has said since."""
 
     spec: ToolSpec
     effect: CurrentEffect
-    effect_class: EffectClass
     judgement: Judgement
     delivery: Delivery
     error: BaseException
+    probed: str | None = None
 
     @property
     def may_be_tried_after(self) -> float | None:
-        """Seconds until the tool may be tried again, where the effect is open to that and the tool's word allows it."""
-        is_harmless = self.judgement == "not_applied" or (
-            self.judgement == "unknown" and self.effect_class == "idempotent"
-        )
-        if not is_harmless or not issubclass(type(self.error), Exception) or is_lease_lost(self.error, self.effect):
+        """Seconds until the tool may be tried again, where the effect is open to that and the tool's word allows it.
+
+        A doubtful effect is, where its provider answers a repeated key from its record. None: it may not.
+        """
+        if not issubclass(type(self.error), Exception) or is_lease_lost(self.error, self.effect):
             return None
-        if isinstance(self.delivery, Answered) and self.delivery.value.state == "pending":
-            return self.delivery.value.retry_after_seconds
-        return None
+        if not isinstance(self.delivery, Answered) or self.judgement not in ("not_applied", "unknown"):
+            return None
+        rules, value = self.spec.rules, self.delivery.value
+        if value.state == "in_doubt":
+            has_window = rules.provider_window_seconds is not None and self.effect.inner_doubt is None
+            return rules.backoff_seconds if has_window else None
+        is_harmless = self.judgement == "not_applied" or rules.effect == "idempotent"
+        return value.retry_after_seconds if value.state == "pending" and is_harmless else None
 
     @property
     def is_doubtful(self) -> bool:
         """Whether the effect is in doubt: the service says so, or nobody could be told of a doubt."""
         if isinstance(self.delivery, Answered):
             return self.delivery.value.state == "in_doubt"
-        is_unknown = self.judgement == "unknown" and self.effect_class == "side_effect"
+        is_unknown = self.judgement == "unknown" and self.spec.rules.effect == "side_effect"
         return is_unknown and not self.is_superseded
 
     @property
@@ -62,6 +66,8 @@ class Seen(msgspec.Struct, frozen=True):
             message = _doubtful(self.effect, error)
             began_in = self.effect.inner_doubt
             doubt = in_doubt(self.effect.reference, message, self.spec.rules.on_doubt, began_in=began_in)
+            if self.probed is not None:
+                note(doubt, f"twiceshy: {ended(self.probed)}")
             if isinstance(self.delivery, Spooled):
                 note(doubt, self._waiting(self.delivery))
             return _caused(doubt, error)
@@ -76,7 +82,7 @@ class Seen(msgspec.Struct, frozen=True):
                 note(error, "twiceshy: somebody has settled the effect meanwhile; call again to read the record.")
                 return error
             case Problem() | Unanswered():
-                then = "be in doubt" if self.effect_class == "side_effect" else "be open to another try"
+                then = "be in doubt" if self.spec.rules.effect == "side_effect" else "be open to another try"
                 return _caused(undelivered(self.delivery, self.effect, Raised(error), then), error)
 
     def _passed(self) -> BaseException:

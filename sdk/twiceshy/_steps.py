@@ -46,6 +46,14 @@ class RunTool(msgspec.Struct, frozen=True):
     effect: CurrentEffect
 
 
+class RunProbe(msgspec.Struct, frozen=True):
+    """Ask a tool's probe; the driver gives back Returned or Raised. One that can be interrupted has a time limit."""
+
+    call: Callable[[], Any]
+    is_async: bool
+    timeout_seconds: float
+
+
 class Returned(msgspec.Struct, frozen=True):
     """The tool, or the whole guarded call, returned."""
 
@@ -58,7 +66,7 @@ class Raised(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-Step: TypeAlias = Send | Sleep | Pause | Blocking | RunTool
+Step: TypeAlias = Send | Sleep | Pause | Blocking | RunTool | RunProbe
 Given: TypeAlias = Reply | NoReply | Returned | Raised | None
 T = TypeVar("T")
 Flow: TypeAlias = Generator[Step, Given, T]
@@ -87,6 +95,14 @@ def blocking(work: Callable[[], T]) -> Flow[T]:
     done: list[T] = []
     yield Blocking(lambda: done.append(work()))
     return done[0]
+
+
+def run_probe(step: RunProbe) -> Flow[Returned | Raised]:
+    """Ask a probe."""
+    given = yield step
+    if not isinstance(given, (Returned, Raised)):
+        raise TypeError(f"the driver answered RunProbe with {given!r}")
+    return given
 
 
 def run_tool(step: RunTool) -> Flow[Returned | Raised]:

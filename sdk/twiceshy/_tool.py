@@ -14,15 +14,20 @@ from twiceshy._calls import CallKeys, ToolCall, checked
 from twiceshy._drive import drive, drive_async
 from twiceshy._environment import Environment
 from twiceshy._flow import guarded
+from twiceshy._fork_reads import read_in_fork
 from twiceshy._options import ToolSpec
-from twiceshy._run import current_run
+from twiceshy._probes import PROBE_SECONDS, Look, probe_of
+from twiceshy._recorded import Answer
+from twiceshy._run import current_run, current_saga
 from twiceshy.exceptions import NoRun, SetupError
+from twiceshy_contract.wire import EffectKey
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 T = TypeVar("T")
 InstanceT = TypeVar("InstanceT")
+LookT = TypeVar("LookT", bound=Look)
 _KEYS: Final = ("business_key", "step", "occurrence")
 
 
@@ -50,13 +55,20 @@ class Tool(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function once, or return what it returned before."""
-        call = self._call(args, kwargs)
-        result: R
-        if self._spec.rules.effect == "read":
-            result = self._function(*call.bound.args, **call.bound.kwargs)
-        else:
-            result = drive(guarded(self._environment, call), self._environment.transport)
-        return result
+        answer: Answer[R] = self._answered(self._call(args, kwargs))
+        return answer.value
+
+    def answer(self, *args: P.args, **kwargs: P.kwargs) -> Answer[R]:
+        """Do what a call does, and return its value with where it comes from: from now, or from which step before.
+
+        An agent's loop shows a model `said`, so that it sees that what it asks for was done already. An `async def`
+        function is asked with `answer_async`.
+        """
+        return self._answered(self._call(args, kwargs))
+
+    async def answer_async(self: "Tool[P, Coroutine[Any, Any, T]]", *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
+        """Do the same for an `async def` function."""
+        return await self._answered_async(self._call(args, kwargs))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -100,6 +112,32 @@ class Tool(Generic[P, R]):
         )
         return self._again(self._function, self._spec, keys)
 
+    @overload
+    def probe(self, function: LookT, /) -> LookT: ...
+    @overload
+    def probe(
+        self, function: None = None, /, *, timeout_seconds: float = PROBE_SECONDS
+    ) -> Callable[[LookT], LookT]: ...
+    def probe(self, function: Any = None, /, *, timeout_seconds: float = PROBE_SECONDS) -> Any:
+        """Put a function beside the tool that finds out at the provider what became of a call that is in doubt.
+
+            @pay.probe
+            def look(effect, order): ...
+
+        It is given the DoubtfulEffect, then those of the tool's arguments that it names, and returns Applied(result),
+        NotFound() or Unproven(why). It is asked after the tool raised and nobody knows, when a call finds an old doubt,
+        and by `guard.serve_probes()`. An `async def` probe is cut off after `timeout_seconds`; one that blocks needs a
+        time limit of its own. It must change nothing.
+        """
+
+        def register(function: Any) -> Any:
+            self._environment.probes[self.name] = probe_of(
+                function, self._spec, is_async_tool=isinstance(self, AsyncTool), timeout_seconds=timeout_seconds
+            )
+            return function
+
+        return register if function is None else register(function)
+
     def __reduce__(self) -> str:
         """Travel to another process as the name under which it is defined; be itself in a copy."""
         return self.__qualname__
@@ -110,6 +148,28 @@ class Tool(Generic[P, R]):
     def _again(self, function: Callable[..., Any], spec: ToolSpec, keys: CallKeys) -> Self:
         return type(self)(self._environment, function, spec, keys)
 
+    def _answered(self, call: ToolCall) -> Answer[Any]:
+        if self._spec.rules.effect == "read":
+            known = drive(read_in_fork(self._environment, call), self._environment.transport) if call.in_fork else None
+            return known or Answer(value=self._function(*call.bound.args, **call.bound.kwargs))
+        answer: Answer[Any] = drive(guarded(self._environment, call), self._environment.transport)
+        self._reaches_the_agent(call, answer)
+        return answer
+
+    async def _answered_async(self, call: ToolCall) -> Answer[Any]:
+        raise SetupError(f"{call.spec.name} is no `async def` function; ask it with answer(...).")
+
+    def _reaches_the_agent(self, call: ToolCall, answer: Answer[Any]) -> None:
+        """Note that the agent knows an outcome of an idempotent tool: the same call is another intent from now on.
+
+        What is named by a step or a business key stays one intent, however often it is asked for.
+        """
+        is_named = call.keys.step is not None or call.keys.business_key is not None
+        if self._spec.rules.effect != "idempotent" or is_named or call.run is None or answer.key is None:
+            return
+        if answer.run == call.run:
+            self._environment.deliveries.give(call.run, EffectKey(answer.key))
+
     def _call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ToolCall:
         """Bind and write a call. Nothing is sent."""
         spec = self._spec
@@ -118,13 +178,19 @@ class Tool(Generic[P, R]):
         }
         bound = spec.signature.bind(args, kwargs)
         is_read = spec.rules.effect == "read"
+        run = current_run(self._environment)
+        name, in_fork = (None, False) if run is None else (run.name, run.is_fork)
         call = ToolCall(
             spec=spec,
             function=self._function,
             bound=bound,
-            written={} if is_read else spec.signature.written(bound),
-            run=current_run(self._environment),
+            written={} if is_read and not in_fork else spec.signature.written(bound),
+            run=name,
             keys=_merged(self._keys, taken),
+            known=self._environment.deliveries.known(name),
+            requester=None if run is None else run.requester,
+            in_fork=in_fork,
+            saga=current_saga(self._environment),
         )
         if is_read:
             return call
@@ -148,13 +214,21 @@ class AsyncTool(Tool[P, Coroutine[Any, Any, T]]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function once, or return what it returned before."""
-        call = self._call(args, kwargs)
-        result: T
+        answer: Answer[T] = await self._answered_async(self._call(args, kwargs))
+        return answer.value
+
+    def _answered(self, call: ToolCall) -> Answer[Any]:
+        raise SetupError(f"{call.spec.name} is an `async def` function; ask it with `await answer_async(...)`.")
+
+    async def _answered_async(self, call: ToolCall) -> Answer[Any]:
         if self._spec.rules.effect == "read":
-            result = await self._function(*call.bound.args, **call.bound.kwargs)
-        else:
-            result = await drive_async(guarded(self._environment, call), self._environment.transport)
-        return result
+            known = None
+            if call.in_fork:
+                known = await drive_async(read_in_fork(self._environment, call), self._environment.transport)
+            return known or Answer(value=await self._function(*call.bound.args, **call.bound.kwargs))
+        answer: Answer[Any] = await drive_async(guarded(self._environment, call), self._environment.transport)
+        self._reaches_the_agent(call, answer)
+        return answer
 
 
 def kind_of(function: Callable[..., Any]) -> type[Tool[..., Any]]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from twiceshy._commands.tables import Cell, moment, print_facts, print_line, print_table, state_of
 from twiceshy_contract.effects import AttemptView, EffectSummary, EffectView, EvidenceView, Outcome
+from twiceshy_contract.probes import ProbeView
 
 
 def print_effects(effects: Sequence[EffectSummary], *, is_cut: bool) -> None:
@@ -41,17 +42,29 @@ def _facts(effect: EffectView) -> list[tuple[str, Cell]]:
         ("caller's step", effect.caller_step),
         ("business key", effect.business_key),
         ("occurrence", effect.occurrence if effect.occurrence > 1 else None),
+        ("generation", effect.generation if effect.generation > 1 else None),
         ("worker", effect.worker),
         ("began", effect.began_at),
         ("ended", effect.ended_at),
+        ("record expired", effect.expired_at),
         ("lease until", effect.lease_expires_at),
         ("not before", effect.retry_at),
         ("as of", effect.as_of),
         ("ask the provider after", effect.settles_at),
         ("downstream key", effect.downstream_key),
+        *_probe(effect.probe),
         ("resolution", effect.resolution),
-        ("arguments", json.dumps(effect.arguments, ensure_ascii=False)),
+        ("arguments", None if effect.expired_at else json.dumps(effect.arguments, ensure_ascii=False)),
         *_outcome(effect.outcome),
+    ]
+
+
+def _probe(probe: ProbeView | None) -> list[tuple[str, Cell]]:
+    if probe is None:
+        return []
+    return [
+        ("probe", f"asked {probe.tries} times, next at {moment(probe.next_at)}"),
+        ("probe said", probe.said),
     ]
 
 
@@ -82,8 +95,8 @@ def _print_evidence(evidence: Sequence[EvidenceView]) -> None:
         )
         for piece in evidence
     )  # fmt: skip
-    print_table(("at", "attempt", "kind", "body"), rows, title="Contradicting proof")
+    print_table(("at", "attempt", "kind", "body"), rows, title="Evidence")
 
 
 def _state(effect: EffectSummary) -> Cell:
-    return state_of(effect.state, " (closed)" if effect.closed else "")
+    return state_of(effect.state, " (closed)" if effect.closed else " (expired)" if effect.expired_at else "")

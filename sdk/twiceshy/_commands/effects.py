@@ -1,4 +1,4 @@
-"""`twiceshy effects`: look at effects and settle what nobody knows."""
+"""`twiceshy effects`: look at effects, settle what nobody knows, end what waits or let it be tried again."""
 
 import sys
 from datetime import datetime
@@ -16,6 +16,7 @@ from twiceshy._commands.service import Service, of_service, print_json, with_jso
 from twiceshy._transports.base import Request
 from twiceshy_contract.effects import EffectSummary, EffectView, ResolveRequest
 from twiceshy_contract.names import PublicState
+from twiceshy_contract.reconsider import CancelRequest, ReopenRequest
 
 Resolution = Literal["applied", "not_applied", "closed"]
 _MEANINGS: Final[dict[Resolution, str]] = {
@@ -32,7 +33,7 @@ _RESULT_HELP: Final = (
 
 @click.group(cls=Group)
 def effects() -> None:
-    """List, show and settle effects."""
+    """List, show, settle, cancel and reopen effects."""
 
 
 @effects.command(name="list")
@@ -109,6 +110,42 @@ def resolve(*, key: str, as_: Resolution, reason: str, url: str | None, token: s
     asked = Request(method="POST", path=f"{_path(key)}/resolve", body=msgspec.json.encode(body))
     answer, _ = service.ask(asked, Effect)
     click.echo(f"Effect {answer.key} of {answer.tool} is {answer.state}: {_MEANINGS[as_]}.")
+
+
+@effects.command()
+@click.argument("key")
+@click.option("--reason", required=True, help="Why it is not to happen; callers are told so.")
+@click.option("--by", help="Who has decided so.")
+@with_json
+@of_service
+def cancel(*, key: str, reason: str, by: str | None, as_json: bool, url: str | None, token: str | None) -> None:
+    """End the effect KEY, which waits: nothing was applied and nothing will be. This cannot be undone.
+
+    Its calls raise Rejected with the type Cancelled from now on.
+    """
+    body = msgspec.json.encode(CancelRequest(reason=reason, by=by))
+    said = "calls are answered with that from now on"
+    _reconsidered(Service(url, token), f"{_path(key)}/cancel", body, said, as_json=as_json)
+
+
+@effects.command()
+@click.argument("key")
+@click.option("--reason", required=True, help="Why another try may succeed; kept with the effect.")
+@with_json
+@of_service
+def reopen(*, key: str, reason: str, as_json: bool, url: str | None, token: str | None) -> None:
+    """Let the effect KEY, which waits, be tried at once, and as often again as at first."""
+    body = msgspec.json.encode(ReopenRequest(reason=reason))
+    said = "the next call tries it again"
+    _reconsidered(Service(url, token), f"{_path(key)}/reopen", body, said, as_json=as_json)
+
+
+def _reconsidered(service: Service, path: str, body: bytes, said: str, *, as_json: bool) -> None:
+    answer, raw = service.ask(Request(method="POST", path=path, body=body), Effect)
+    if as_json:
+        print_json(raw)
+    else:
+        click.echo(f"Effect {answer.key} of {answer.tool} is {answer.state}: {said}.")
 
 
 def _looked_at(service: Service, key: str, as_: Resolution) -> int:

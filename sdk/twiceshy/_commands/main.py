@@ -11,12 +11,17 @@ from typing import Any, Final
 
 import click
 
+from twiceshy._commands.approvals import approvals
 from twiceshy._commands.completion import completion
 from twiceshy._commands.doctor import doctor
 from twiceshy._commands.effects import effects
+from twiceshy._commands.flags import flags
 from twiceshy._commands.groups import Group
+from twiceshy._commands.holds import holds
 from twiceshy._commands.keys import keys
+from twiceshy._commands.policy import policy
 from twiceshy._commands.runs import runs
+from twiceshy._commands.sagas import sagas
 from twiceshy._commands.spool import spool
 from twiceshy._commands.tools import tools
 
@@ -93,5 +98,5 @@ def main() -> None:
     """Twiceshy: when an action must not happen twice."""
 
 
-for command in (completion, doctor, effects, keys, runs, spool, tools):
+for command in (approvals, completion, doctor, effects, flags, holds, keys, policy, runs, sagas, spool, tools):
     main.add_command(command)

@@ -35,6 +35,11 @@ def run_name(context: click.Context, parameter: click.Parameter, value: str | No
     return _checked("run", RunName, context, parameter, value)
 
 
+def saga_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Check the name of a saga."""
+    return _checked("saga", RunName, context, parameter, value)
+
+
 def tool_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """Check the name of a tool."""
     return _checked("tool", ToolName, context, parameter, value)
@@ -71,7 +76,12 @@ def json_of(text: str, option: str) -> JsonValue:
 
 def json_in_file(name: str, option: str) -> JsonValue:
     """Read JSON from a file, or from standard input for `-`."""
-    return json_in(_standard_input() if name == "-" else _file(name, option), option)
+    return json_in(bytes_in_file(name, option), option)
+
+
+def bytes_in_file(name: str, option: str) -> bytes:
+    """Read a file, or standard input for `-`."""
+    return _standard_input() if name == "-" else _file(name, option)
 
 
 def json_in(body: bytes, option: str) -> JsonValue:
@@ -93,7 +103,7 @@ def _file(name: str, option: str) -> bytes:
 
 def _standard_input() -> bytes:
     if sys.stdin.isatty():
-        click.echo("Reading JSON from the terminal; end it with Ctrl-D.", err=True)
+        click.echo("Reading from the terminal; end it with Ctrl-D.", err=True)
     return sys.stdin.buffer.read()
 
 

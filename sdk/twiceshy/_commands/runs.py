@@ -1,17 +1,19 @@
-"""`twiceshy runs`: look at runs, and end one."""
+"""`twiceshy runs`: look at runs, fork one, and end one."""
 
 from typing import Any, Final, Literal, get_args
 
 import click
 import msgspec
 
+from twiceshy._commands.fork_terms import live_terms, with_terms
 from twiceshy._commands.groups import Group
 from twiceshy._commands.pages import Page, gather, how_many
 from twiceshy._commands.parameters import in_path, run_name
 from twiceshy._commands.service import Service, of_service, print_json, with_json
-from twiceshy._commands.tables import moment, print_facts, print_line, print_table, state_of
+from twiceshy._commands.tables import Cell, moment, print_facts, print_line, print_table, state_of
 from twiceshy._transports.base import Request
 from twiceshy_contract.effects import EffectSummary
+from twiceshy_contract.forks import ForkRequest, LiveTerms
 from twiceshy_contract.runs import FinishRunRequest, RunState, RunView
 
 End = Literal["finished", "failed", "cancelled"]
@@ -20,11 +22,12 @@ _ENDS: Final = get_args(End)
 
 @click.group(cls=Group)
 def runs() -> None:
-    """List, show and finish runs."""
+    """List, show, fork and finish runs."""
 
 
 @runs.command(name="list")
 @click.option("--state", type=click.Choice(get_args(RunState)), help="Only runs in this state.")
+@click.option("--parent", callback=run_name, help="Only the forks of this run.")
 @how_many
 @with_json
 @of_service
@@ -32,6 +35,7 @@ def list_(*, state: RunState | None, as_json: bool, url: str | None, token: str 
     """List runs, newest first."""
     limit = None if asked["everything"] else asked["limit"]
     filters = {} if state is None else {"state": str(state)}
+    filters |= {} if asked["parent"] is None else {"parent": asked["parent"]}
     found = gather(Service(url, token), "/v1/runs", filters, Page[RunView], limit=limit, total=None)
     if as_json:
         print_json(found.body)
@@ -64,7 +68,7 @@ def show(*, run: str, as_json: bool, url: str | None, token: str | None) -> None
     print_facts(
         [
             ("run", found.run), ("state", state_of(found.state)), ("id", found.id), ("effects", found.effects),
-            ("started", found.started_at), ("ended", found.ended_at),
+            ("started", found.started_at), ("ended", found.ended_at), *_fork_of(found),
         ]
     )  # fmt: skip
     if listing.items:
@@ -75,6 +79,31 @@ def show(*, run: str, as_json: bool, url: str | None, token: str | None) -> None
                 for effect in listing.items[::-1]
             ),
         )
+
+
+@runs.command()
+@click.argument("run", callback=run_name)
+@click.argument("name", callback=run_name)
+@click.option("--at", type=click.IntRange(min=0), required=True, help="Up to this step all is from the record.")
+@with_terms
+@with_json
+@of_service
+def fork(*, run: str, name: str, as_json: bool, url: str | None, token: str | None, **said: Any) -> None:
+    """Fork the run RUN as the run NAME: it goes on from a step, and nothing really runs but what is named.
+
+    \b
+    twiceshy runs fork order-1042 order-1042-why --at 3
+    twiceshy runs fork order-1042 order-1042-why --at 3 --live search --live '{"tool": "pay", "calls": 1}'
+    """  # noqa: D301 - click reads the control character
+    asked = ForkRequest(fork=name, at=said["at"], reads=said["reads"], live=live_terms(said["live"]))
+    request = Request(method="POST", path=f"{_path(run)}/forks", body=msgspec.json.encode(asked))
+    made, answer = Service(url, token).ask(request, RunView)
+    if as_json:
+        print_json(answer)
+        return
+    print_line(f"Run {made.run} is a fork of {run} at step {said['at']}.")
+    if said["live"]:
+        print_line("A side effect that may run needs an approval of its arguments as well: `twiceshy approvals list`.")
 
 
 @runs.command()
@@ -93,6 +122,19 @@ def finish(*, run: str, as_: End, as_json: bool, url: str | None, token: str | N
             f"Run {ended.run} is {ended.state}. It serves the record of its {ended.effects} effects and takes no "
             "new ones."
         )
+
+
+def _fork_of(run: RunView) -> list[tuple[str, Cell]]:
+    """Return what is said of a fork."""
+    if not isinstance(run.fork_of, str):
+        return []
+    live = run.live if isinstance(run.live, tuple) else ()
+    named = ", ".join(tool.tool if tool == LiveTerms(tool=tool.tool) else _written(tool) for tool in live)
+    return [("fork of", run.fork_of), ("at", str(run.at)), ("reads", str(run.reads)), ("live", named or "nothing")]
+
+
+def _written(tool: LiveTerms) -> str:
+    return msgspec.json.encode(tool).decode()
 
 
 def _path(run: str) -> str:

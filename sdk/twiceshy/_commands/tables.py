@@ -10,7 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDEST: Final = 1_000_000
-_COLOURS: Final = {"succeeded": "green", "failed": "red", "in_doubt": "bold yellow", "executing": "cyan"}
+_COLOURS: Final = {
+    "succeeded": "green",
+    "failed": "red",
+    "in_doubt": "bold yellow",
+    "executing": "cyan",
+    "stuck": "bold yellow",
+}
 _DIM: Final = ("pending", "finished", "cancelled")
 
 Cell = str | int | float | Text | None

@@ -1,6 +1,8 @@
 """`twiceshy tools`: look at the side-effect registry, and declare what a tool is."""
 
+from collections.abc import Iterator
 from typing import Any, Final, get_args
+from urllib.parse import urlencode
 
 import click
 import msgspec
@@ -19,10 +21,14 @@ from twiceshy._commands.groups import Group
 from twiceshy._commands.parameters import declared_tools, in_path, json_in_file, tool_name
 from twiceshy._commands.service import Refused, Service, of_service, print_json, with_json
 from twiceshy._commands.tables import Cell, moment, print_facts, print_line, print_table
+from twiceshy._commands.tools_apply import apply
+from twiceshy._commands.tools_import import import_
 from twiceshy._transports.base import Request
 from twiceshy_contract.names import EffectClass, KeyRule
 
+_NO_TOOLS: Final = "No tools are declared. The SDK declares those it decorates; so does `twiceshy tools apply`."
 _ROLES: Final = ("identity", "content", "ignored")
+_RULES: Final = ("approval", "compensation", "probe", "resource", "simulator", "fork", "loop_limit")
 _NUMBERS: Final = ("lease_seconds", "attempts", "backoff_seconds", "provider_window_seconds")
 
 
@@ -43,35 +49,84 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.group(cls=Group)
 def tools() -> None:
-    """List, show and declare tools."""
+    """List, show, declare, apply and import tools."""
+
+
+class Term(msgspec.Struct, frozen=True):
+    """From when until when a version held."""
+
+    since: str
+    until: str | None
+
+
+class Version(Tool, frozen=True, kw_only=True):
+    """A version of a tool, and when it held."""
+
+    digest: str
+    declared_by: str
+    terms: tuple[Term, ...]
+
+
+class Versions(msgspec.Struct, frozen=True, kw_only=True):
+    """All versions of a tool, newest first."""
+
+    items: tuple[Version, ...]
+
+
+_at = click.option("--at", metavar="INSTANT", help="As it was then (RFC 3339, such as 2026-10-12T14:00:00Z).")
 
 
 @tools.command(name="list")
+@_at
 @with_json
 @of_service
-def list_(*, as_json: bool, url: str | None, token: str | None) -> None:
+def list_(*, at: str | None, as_json: bool, url: str | None, token: str | None) -> None:
     """List all declared tools, by name."""
-    found, body = Service(url, token).ask(Request(method="GET", path="/v1/tools"), Tools)
+    path = f"/v1/tools{_query(at=at)}"
+    found, body = Service(url, token).ask(Request(method="GET", path=path), Tools)
     if as_json:
         print_json(body)
     elif not found.items:
-        print_line("No tools are declared. The SDK declares those it decorates; `twiceshy tools declare` does as well.")
+        print_line("No tools were declared then." if at else _NO_TOOLS)
     else:
-        print_table(("tool", "version", "class", "key rule", "declared by", "declared"), map(_line, found.items))
+        headings = ("tool", "version", "class", "key rule", "declared by", "declared", "with")
+        print_table(headings, map(_line, found.items))
+
+
+@tools.command()
+@click.argument("name", callback=tool_name, shell_complete=declared_tools)
+@click.option("--version", type=click.IntRange(1), help="This version of it.")
+@_at
+@with_json
+@of_service
+def show(*, name: str, version: int | None, at: str | None, as_json: bool, url: str | None, token: str | None) -> None:
+    """Show the declaration of the tool NAME that holds now, or held.
+
+    An effect names the version that it began under: `twiceshy tools show NAME --version` shows its rules.
+    """
+    if version is not None and at is not None:
+        raise click.UsageError("Ask for a --version or for an instant (--at), not for both.")
+    path = f"{_path(name)}{_query(version=version, at=at)}"
+    tool, body = Service(url, token).ask(Request(method="GET", path=path), Tool)
+    if as_json:
+        print_json(body)
+    else:
+        parts = ((part, shown(value)) for part, value in flat(tool.declaration).items())
+        print_facts([("tool", tool.name), ("version", tool.version), ("declared", tool.declared_at), *parts])
 
 
 @tools.command()
 @click.argument("name", callback=tool_name, shell_complete=declared_tools)
 @with_json
 @of_service
-def show(*, name: str, as_json: bool, url: str | None, token: str | None) -> None:
-    """Show the declaration of the tool NAME that holds now."""
-    tool, body = Service(url, token).ask(Request(method="GET", path=_path(name)), Tool)
+def versions(*, name: str, as_json: bool, url: str | None, token: str | None) -> None:
+    """List all versions of the tool NAME, newest first, and when each of them held."""
+    found, body = Service(url, token).ask(Request(method="GET", path=f"{_path(name)}/versions"), Versions)
     if as_json:
         print_json(body)
     else:
-        parts = ((part, shown(value)) for part, value in flat(tool.declaration).items())
-        print_facts([("tool", tool.name), ("version", tool.version), ("declared", tool.declared_at), *parts])
+        headings = ("version", "class", "declared by", "held since", "until", "digest")
+        print_table(headings, (line for version in found.items for line in _lines(version)))
 
 
 @tools.command()
@@ -161,8 +216,26 @@ def _tell(before: Tool | None, after: Tool) -> None:
 def _line(tool: Tool) -> list[Cell]:
     parts = flat(tool.declaration)
     told = [shown(parts.get(part)) for part in ("class", "key rule", "declared_by")]
-    return [tool.name, tool.version, *told, moment(tool.declared_at)]
+    rules = [rule for rule in _RULES if parts.get(rule) not in (None, "auto")]
+    return [tool.name, tool.version, *told, moment(tool.declared_at), ", ".join(rules) or None]
+
+
+def _lines(version: Version) -> Iterator[list[Cell]]:
+    """Yield a line for each term in which a version held, latest first."""
+    effect_class = shown(version.declaration.get("class"))
+    for term in reversed(version.terms):
+        until = moment(term.until) or "now"
+        yield [version.version, effect_class, version.declared_by, moment(term.since), until, version.digest[:12]]
+
+
+def _query(**asked: object) -> str:
+    given = {name: value for name, value in asked.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
 
 
 def _path(name: str) -> str:
     return f"/v1/tools/{in_path(name)}"
+
+
+for command in (apply, import_):
+    tools.add_command(command)

@@ -101,7 +101,7 @@ def test_list_and_show_print_the_services_json() -> None:
 def test_show_prints_arguments_outcome_attempts_and_evidence() -> None:
     result = run(answering([], lambda *_: answered(200, VIEW)), "effects", "show", KEY)
     assert result.exit_code == 0, result.output
-    for part in (KEY, '{"amount": 7}', "Declined: no", "unknown", "Contradicting proof", DOWNSTREAM):
+    for part in (KEY, '{"amount": 7}', "Declined: no", "unknown", "Evidence", DOWNSTREAM):
         assert part in result.output
 
 

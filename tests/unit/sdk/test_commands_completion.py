@@ -32,7 +32,7 @@ def completed(line: str, **environment: str) -> list[str]:
     [
         ("twiceshy eff", ["effects"]),
         ("twiceshy mig", ["migrate"]),
-        ("twiceshy runs ", ["finish", "list", "show"]),
+        ("twiceshy runs ", ["finish", "fork", "list", "show"]),
         ("twiceshy effects list --state ", ["pending", "executing", "succeeded", "failed", "in_doubt"]),
         ("twiceshy effects list --state in", ["in_doubt"]),
         ("twiceshy effects list --cl", ["--closed"]),

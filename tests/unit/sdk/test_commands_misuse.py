@@ -24,9 +24,9 @@ PREVIEW = ["keys", "preview", "--tool", "pay", "--arguments"]
 WRONG_USES: list[tuple[list[str], str]] = [
     (["efects"], "No such command 'efects'. Did you mean 'effects'?"),
     (["migrat"], "Did you mean 'migrate'?"),
-    (["zzz"], "No such command 'zzz'. There are: completion, "),
+    (["zzz"], "No such command 'zzz'. There are: approvals, completion, "),
     (["effects", "lst"], "No such command 'lst'. Did you mean 'list'?"),
-    (["runs", "end"], "No such command 'end'. There are: finish, list, show."),
+    (["runs", "end"], "No such command 'end'. There are: finish, fork, list, show."),
     (["effects", "list", "--stat", "failed"], "--state"),
     (["effects", "list", "--state", "fail"], "'fail' is not one of"),
     (["effects", "list", "--limit", "many"], "'many' is not a valid integer"),

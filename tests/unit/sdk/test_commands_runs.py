@@ -105,3 +105,73 @@ def test_arguments_come_from_a_file_or_from_standard_input(tmp_path: Path) -> No
         result = run(handler, *words, input=path.read_text())
         assert msgspec.json.decode(result.output) == PREVIEW
     assert [body["arguments"] for _, _, body in asked] == [{"amount": 7}, {"amount": 7}]
+
+
+FORK = {**RUN, "run": "why", "fork_of": "a b", "at": 2, "reads": "recorded", "live": [{"tool": "pay", "calls": 1}]}
+
+
+def test_a_run_is_forked_on_the_terms_that_are_said() -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda *_: answered(200, FORK))
+    terms = ["--at", "2", "--reads", "recorded", "--live", '{"tool": "pay", "calls": 1}', "--live", "search"]
+    result = run(handler, "runs", "fork", "a b", "why", *terms)
+    live = [{"tool": "pay", "calls": 1}, {"tool": "search"}]
+    assert asked == [("POST", "/v1/runs/a%20b/forks", {"fork": "why", "at": 2, "reads": "recorded", "live": live})]
+    assert result.output.startswith("Run why is a fork of a b at step 2.\n")
+    assert "twiceshy approvals list" in result.output
+    assert msgspec.json.decode(run(handler, "runs", "fork", "a b", "why", "--at", "2", "--json").output) == FORK
+
+
+def test_a_tool_that_may_run_is_named_or_written_as_json() -> None:
+    for live in ('{"tool": "pay", "unless": 1}', "a/b", "{"):
+        result = run(
+            answering([], lambda *_: answered(200, FORK)), "runs", "fork", "r", "f", "--at", "1", "--live", live
+        )
+        assert (result.exit_code, "--live" in result.output) == (2, True)
+
+
+def test_a_fork_is_shown_with_its_terms_and_listed_by_its_parent() -> None:
+    asked: Asked = []
+    pages = {"/v1/runs/why": FORK, "/v1/effects?run=why&limit=500": {"items": [], "next": None}}
+    shown = run(answering(asked, lambda _, path: answered(200, pages[path])), "runs", "show", "why")
+    assert [line.split(maxsplit=2)[:3] for line in shown.output.splitlines() if "fork of" in line] == [
+        ["fork", "of", "a b"]
+    ]
+    assert '{"tool":"pay","calls":1}' in shown.output
+    empty = answered(200, {"items": [], "next": None})
+    run(answering(asked, lambda *_: empty), "runs", "list", "--parent", "a b")
+    assert asked[-1][1] == "/v1/runs?parent=a+b&limit=50"
+
+
+RULING = {
+    "tool": "pay", "decision": "recorded", "rule": "before the cut", "tool_version": 1, "rules_version": 2,
+    "class": "side_effect", "provenance": "recorded", "origin": KEY, "outcome": {"result": 5},
+}  # fmt: skip
+
+
+def test_a_decision_is_asked_and_shown_with_its_rule() -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda *_: answered(200, {"decisions": [RULING]}))
+    said = ["--arguments", '{"to": "bob"}', "--run", "why", "--as-of", "2026-10-12T14:00:00Z"]
+    result = run(handler, "policy", "decide", "pay", *said)
+    call = {"tool": "pay", "arguments": {"to": "bob"}}
+    assert asked == [("POST", "/v1/policy/decisions", {"calls": [call], "run": "why", "as_of": "2026-10-12T14:00:00Z"})]
+    assert [line.split(maxsplit=1) for line in result.output.splitlines()[:2]] == [
+        ["decision", "recorded"], ["rule", "before the cut"],
+    ]  # fmt: skip
+    assert KEY in result.output
+    assert '{"result":5}' in result.output
+    listed = run(handler, "policy", "decide", "pay", *said, "--json")
+    assert msgspec.json.decode(listed.output) == {"decisions": [RULING]}
+
+
+def test_a_fork_that_might_be_is_asked_about_and_half_of_one_is_not() -> None:
+    asked: Asked = []
+    handler = answering(asked, lambda *_: answered(200, {"decisions": [RULING]}))
+    run(handler, "policy", "decide", "pay", "--fork-of", "main", "--at", "3", "--live", "pay")
+    fork = {"parent": "main", "at": 3, "live": [{"tool": "pay"}]}
+    assert asked == [("POST", "/v1/policy/decisions", {"calls": [{"tool": "pay"}], "fork": fork})]
+    for wrong in (["--at", "3"], ["--fork-of", "main"], [], ["--run", "f", "--fork-of", "main", "--at", "3"]):
+        assert run(handler, "policy", "decide", "pay", *wrong).exit_code == 2
+    assert run(handler, "policy", "decide", "pay", "--run", "f", "--as-of", "yesterday").exit_code == 2
+    assert len(asked) == 1

@@ -21,6 +21,8 @@ DEFAULTS: dict[str, Any] = {
     "probe": None, "simulator": None, "resource": None,
 }  # fmt: skip
 
+RULED: dict[str, Any] = {"approval": {"quorum": 2, "four_eyes": True}, "loop_limit": 3}
+
 
 def held(version: int = 1, **more: object) -> dict[str, Any]:
     return {
@@ -30,11 +32,11 @@ def held(version: int = 1, **more: object) -> dict[str, Any]:
 
 
 def test_tools_are_listed_a_line_each() -> None:
-    body = {"items": [held(declared_by="code"), {**held(3, **{"class": "idempotent"}), "name": "send_mail"}]}
+    body = {"items": [held(declared_by="code"), {**held(3, **{"class": "idempotent", **RULED}), "name": "send_mail"}]}
     result = run(answering([], lambda *_: answered(200, body)), "tools", "list")
     assert [line.split() for line in result.output.splitlines()[1:]] == [
-        ["pay", "1", "side_effect", "once", "code", "2026-10-12T14:00:00Z"],
-        ["send_mail", "3", "idempotent", "once", "person", "2026-10-12T14:00:00Z"],
+        ["pay", "1", "side_effect", "once", "code", "2026-10-12T14:00:00Z", "-"],
+        ["send_mail", "3", "idempotent", "once", "person", "2026-10-12T14:00:00Z", "approval,", "loop_limit"],
     ]
     as_json = run(answering([], lambda *_: answered(200, body)), "tools", "list", "--json")
     assert msgspec.json.decode(as_json.output) == body
@@ -60,6 +62,55 @@ def test_a_tool_is_shown_with_its_roles_and_what_a_later_service_adds() -> None:
     told = dict(line.split(maxsplit=1) for line in result.output.splitlines())
     assert (told["content"], told["normalisers"], told["novelty"]) == ("/a, /b", "/to=email, /t=nfc, url", "1")
     assert result.output.splitlines()[4].split() == ["key", "rule", "once"]
+
+
+def test_the_rules_of_a_tool_are_shown_with_all_that_they_say() -> None:
+    result = run(answering([], lambda *_: answered(200, held(**RULED))), "tools", "show", "pay")
+    told = dict(line.split(maxsplit=1) for line in result.output.splitlines())
+    assert (told["approval"], told["loop_limit"], told["probe"]) == ("quorum=2, four_eyes=true", "3", "-")
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        (["show", "pay", "--version", "2"], "/pay?version=2"),
+        (["show", "pay", "--at", "2026-10-12T14:00:00+02:00"], "/pay?at=2026-10-12T14%3A00%3A00%2B02%3A00"),
+        (["list", "--at", "2026-10-12T14:00:00Z"], "?at=2026-10-12T14%3A00%3A00Z"),
+    ],
+)
+def test_the_past_is_asked_for_by_version_and_by_instant(words: list[str], query: str) -> None:
+    asked: Asked = []
+    body = {"items": []} if words[0] == "list" else held(2)
+    result = run(answering(asked, lambda *_: answered(200, body)), "tools", *words)
+    assert (result.exit_code, asked) == (0, [("GET", f"/v1/tools{query}", None)])
+
+
+def test_a_version_and_an_instant_are_not_asked_for_together() -> None:
+    asked: Asked = []
+    words = ["tools", "show", "pay", "--version", "2", "--at", "2026-10-12T14:00:00Z"]
+    result = run(answering(asked, lambda *_: answered(200, held(2))), *words)
+    assert (result.exit_code, asked) == (2, [])
+
+
+def test_versions_are_listed_with_each_term_in_which_they_held() -> None:
+    asked: Asked = []
+    first, second, third = (f"2026-10-1{day}T14:00:00.000001Z" for day in (2, 3, 4))
+    old = [{"since": first, "until": second}, {"since": third, "until": None}]
+    body = {
+        "items": [
+            {**held(2, **{"class": "read"}), "declared_by": "hint", "terms": [{"since": second, "until": third}]},
+            {**held(1), "declared_by": "person", "terms": old},
+        ]
+    }
+    result = run(answering(asked, lambda *_: answered(200, body)), "tools", "versions", "pay")
+    assert asked == [("GET", "/v1/tools/pay/versions", None)]
+    assert [line.split() for line in result.output.splitlines()[1:]] == [
+        ["2", "read", "hint", "2026-10-13T14:00:00Z", "2026-10-14T14:00:00Z", "0f0f0f0f0f0f"],
+        ["1", "side_effect", "person", "2026-10-14T14:00:00Z", "now", "0f0f0f0f0f0f"],
+        ["1", "side_effect", "person", "2026-10-12T14:00:00Z", "2026-10-13T14:00:00Z", "0f0f0f0f0f0f"],
+    ]
+    as_json = run(answering([], lambda *_: answered(200, body)), "tools", "versions", "pay", "--json")
+    assert msgspec.json.decode(as_json.output) == body
 
 
 def test_what_is_said_goes_over_what_holds() -> None:

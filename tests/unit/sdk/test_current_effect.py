@@ -12,6 +12,7 @@ from tests.unit.sdk.scripted import (
     KEY,
     FakeClock,
     ScriptedService,
+    answered,
     committed,
     executes,
 )
@@ -84,3 +85,25 @@ def test_nested_calls_and_threads_keep_their_own_effect(serve: Serve) -> None:
     with guard.run("booking-42"):
         assert outer()
     assert in_thread == [NoEffect]
+
+
+@pytest.mark.parametrize(
+    ("said", "held", "header"),
+    [
+        (None, None, "Idempotency-Key"),
+        ("X-Request-Key", None, "X-Request-Key"),
+        ("X-Request-Key", "PayPal-Request-Id", "PayPal-Request-Id"),
+    ],
+)
+def test_a_tool_sends_its_provider_the_key_in_the_header_that_it_takes(
+    serve: Serve, said: str | None, held: str | None, header: str
+) -> None:
+    guard, service = serve(executes(), committed())
+    service.declaration = answered(200, {"declaration": {"class": "side_effect", "provider_key_header": held}})
+
+    @guard.tool(provider_key_header=said)
+    def pay() -> list[str]:
+        return list(current_effect().provider_header)
+
+    with guard.run("booking-42"):
+        assert pay() == [header, DOWNSTREAM]

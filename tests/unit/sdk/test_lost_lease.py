@@ -25,8 +25,8 @@ from twiceshy import (
     current_effect,
 )
 from twiceshy._heartbeat import Heartbeat
-from twiceshy._options import OnDoubt
 from twiceshy._transports.base import NoReply, Reply, Request
+from twiceshy_contract.names import OnDoubt
 
 Serve = Callable[..., tuple[Guard, ScriptedService]]
 SILENCE = NoReply(reason="connection reset")

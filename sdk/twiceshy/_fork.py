@@ -1,0 +1,86 @@
+"""A run that is a fork: what may be said of it, and how it is made before its first call."""
+
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict
+from urllib.parse import quote
+
+import msgspec
+
+from twiceshy._ask import Answered, ask
+from twiceshy._environment import Environment
+from twiceshy._replies import Unanswered
+from twiceshy._steps import Flow, Raised, Returned
+from twiceshy._transports.base import Request
+from twiceshy.exceptions import EffectRef, GuardUnavailable, RequestRefused, SetupError
+from twiceshy_contract.forks import ForkRequest, LiveTerms, Reads
+from twiceshy_contract.names import RunName
+from twiceshy_contract.problems import Problem
+from twiceshy_contract.variables import did_you_mean
+
+_ANY: Final = msgspec.json.Decoder(dict[str, object])
+
+
+class ForkOptions(TypedDict, total=False):
+    """The keyword options that make a run a fork.
+
+    It goes on from step `at` of the run `fork_of`: up to there all is from that run's record, and after it what the
+    record still holds. `live` names the tools that may really run where the record has no answer, by name or with a
+    condition and a number of calls; a side effect needs an approval as well. With `reads="recorded"` not even a call
+    that only reads runs.
+    """
+
+    fork_of: str
+    at: int
+    live: Sequence[str | LiveTerms]
+    reads: Reads
+
+
+_OPTIONS: Final = ("finish", "requester", *ForkOptions.__annotations__)
+
+
+class Forking(msgspec.Struct, frozen=True):
+    """The wish that a run is a fork of another."""
+
+    parent: str
+    request: ForkRequest
+
+
+def forking(name: str, options: ForkOptions) -> Forking | None:
+    """Return what the options ask for. Raises SetupError."""
+    for option in options:
+        if option not in _OPTIONS:
+            raise TypeError(f"Guard.run takes no argument {option!r}{did_you_mean(option, _OPTIONS)}")
+    if not options:
+        return None
+    if "fork_of" not in options or "at" not in options:
+        raise SetupError(
+            f"The run {name!r} is a fork where both are said: fork_of, the run that it goes on from, and at."
+        )
+    live = [LiveTerms(tool=tool) if isinstance(tool, str) else tool for tool in options.get("live", ())]
+    said = {"fork": name, "at": options["at"], "reads": options.get("reads", "live"), "live": live}
+    try:
+        parent: str = msgspec.convert(options["fork_of"], RunName)
+        return Forking(parent, msgspec.convert(msgspec.to_builtins(said), ForkRequest))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise SetupError(f"The terms of the fork {name!r} cannot be taken: {error}. Correct them.") from error
+
+
+def forked(environment: Environment, wish: Forking) -> Flow[Returned | Raised]:
+    """Make the fork, or find it."""
+    path = f"/v1/runs/{quote(wish.parent, safe='')}/forks"
+    request = Request(method="POST", path=path, body=msgspec.json.encode(wish.request))
+    until = environment.clock() + environment.limits.unavailable_seconds
+    answer: Answered[Any] | Problem | Unanswered = yield from ask(environment, request, _ANY, until=until)
+    what = f"The run {wish.parent} is not forked as {wish.request.fork}"
+    reference = EffectRef(tool="fork", run=wish.request.fork)
+    match answer:
+        case Unanswered(reason):
+            raise GuardUnavailable(
+                f"{what}: the guard's service at {environment.url} gives no answer ({reason}). Enter "
+                "the run again later.",
+                effect=reference,
+            )
+        case Problem():
+            raise RequestRefused(f"{what}: {answer.detail}", effect=reference, code=answer.code)
+        case Answered():
+            return Returned(None)
