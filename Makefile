@@ -19,6 +19,12 @@ install: $(VENV)/.installed ## Put Twiceshy and its tools into .venv
 demo: install ## Book one calendar hold through four accidents, without and with the guard
 	$(BIN)/twiceshy demo
 
+example-refund: install ## Refund a payment behind approval, with the agent killed while a person decides
+	$(BIN)/python -m examples.refund
+
+example-booking: install ## Book a room as a saga that fails, with the agent killed in between
+	$(BIN)/python -m examples.booking
+
 test: install ## Run all tests on real SQLite and real PostgreSQL 18
 	$(BIN)/python -m pytest
 
@@ -29,7 +35,7 @@ check: install ## Lint, format, types, import contracts, coverage of the pure co
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy tests bench
+	$(BIN)/mypy tests bench examples
 	PYTHONPATH=. $(BIN)/lint-imports
 	$(BIN)/coverage run -m pytest tests/unit/core -q
 	$(BIN)/coverage report
@@ -54,4 +60,4 @@ format: install ## Let ruff put the code in order
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) site bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
-.PHONY: help install demo test machine check bench bench-charts bench-publish serve format clean
+.PHONY: help install demo example-booking example-refund test machine check bench bench-charts bench-publish serve format clean

@@ -1,14 +1,16 @@
 """Answers get lost between a service that has acted and an agent that has not heard."""
 
+import asyncio
 import http.client
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests.service import ServiceProcess
-from twiceshy import Guard, GuardUnavailable
+from twiceshy import Guard, GuardUnavailable, LeaseLost, RunSuspended, current_effect
 
 
 class Wire:
@@ -132,3 +134,43 @@ def test_a_begin_that_is_never_answered_does_not_run_the_tool_and_is_released(
         with guard.run("no-answer"):
             assert charge(1) == 1
     assert world == [1]
+
+
+def test_renewals_that_get_lost_are_sent_again_and_the_lease_goes_on(service: ServiceProcess, wire: Wire) -> None:
+    """Veil#591, cozy-stack#4911, blade-agent-sdk#41: a heartbeat's first error is neither fatal nor swallowed."""
+    with Guard(wire.url) as guard:
+
+        @guard.tool(lease_seconds=1)
+        def slow() -> bool:
+            effect = current_effect()
+            until = time.monotonic() + 1.5
+            while time.monotonic() < until:
+                time.sleep(0.02)
+            return effect.lease_lost
+
+        wire.to_lose = once("/renew", times=2)
+        with guard.run("lost-renewals"):
+            assert slow() is False
+    assert len(wire.lost) == 2
+    items = service.ask("GET", "/v1/effects?run=lost-renewals").body["items"]
+    assert [(item["state"], item["fence"]) for item in items] == [("succeeded", 1)]
+
+
+@pytest.mark.anyio
+async def test_a_lease_that_cannot_be_renewed_until_its_end_is_said_to_be_lost(
+    service: ServiceProcess, wire: Wire
+) -> None:
+    """Veil#591, cozy-stack#4911, blade-agent-sdk#41: and at the deadline the tool is stopped, its outcome not known."""
+    async with Guard(wire.url) as guard:
+
+        @guard.tool(lease_seconds=1)
+        async def endless() -> None:
+            await asyncio.Event().wait()
+
+        wire.to_lose = once("/renew", times=10_000)
+        async with guard.run("no-renewals"):
+            with pytest.raises(RunSuspended) as caught:
+                await endless()
+    assert isinstance(caught.value.__cause__, LeaseLost)
+    items = service.ask("GET", "/v1/effects?run=no-renewals").body["items"]
+    assert [item["state"] for item in items] == ["in_doubt"]

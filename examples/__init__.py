@@ -1,0 +1,1 @@
+"""Examples: each runs with one command against real local services, and is a test."""

@@ -1,0 +1,1 @@
+"""A refund behind approval: an agent asks, a person decides, and the money moves once."""
