@@ -1,8 +1,9 @@
 """May this call begin? The comparison of a call with the effect that its key names, then the state machine."""
 
 import msgspec
+from msgspec.structs import replace
 
-from guard.core.effects import Effect, Instant
+from guard.core.effects import NEVER_GRANTED, Effect, Instant
 from guard.core.lease import Rules
 from guard.core.lifecycle import Decision, decide
 from guard.core.situation import Event
@@ -69,6 +70,14 @@ def is_over(effect: Effect, event: Event, rules: Rules, now: Instant) -> bool:
     return is_succeeded and rules.repeat != "replay"
 
 
+def makes_room(effect: Effect, call: Call, event: Event, rules: Rules, now: Instant) -> bool:
+    """Say whether a call of a token that never held the effect's lease might be granted one of a later instance."""
+    own = None if event.token is None else effect.life.attempt(event.token)
+    if own is not None and own.fence > NEVER_GRANTED:
+        return False
+    return isinstance(admit(effect, call, replace(event, token=None), rules, now), NextGeneration)
+
+
 def is_repeat(succeeded_at: Instant | None, rules: Rules, now: Instant) -> bool:
     """Say whether a new instance of a slot, whose last success ended then, does again what has been done."""
     return succeeded_at is not None and not _is_window_passed(succeeded_at, rules, now)
@@ -83,9 +92,9 @@ def _is_own(effect: Effect, event: Event) -> bool:
 
 
 def _is_rejected(effect: Effect) -> bool:
-    """Say whether the tool itself refused, and not a person."""
-    latest = effect.life.latest
-    return latest is not None and latest.report == "rejected"
+    """Say whether the tool itself refused, and not a person, whose word may come after an attempt's."""
+    life = effect.life
+    return any(one.report == "rejected" and one.reported_at == life.ended_at for one in life.attempts)
 
 
 def has_drifted(effect: Effect, call: Call) -> bool:

@@ -6,15 +6,16 @@ time stays approved. What a decision does is said by `decide`; the store applies
 """
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, cast
 from uuid import UUID
 
 import msgspec
 
 from guard.core.effects import Duration, Instant, Key, TenantId
-from guard.core.templates import is_true, rendered_text
+from guard.core.templates import rendered_text, value_of
 from twiceshy_contract.approvals import ApprovalState, Verdict
 from twiceshy_contract.canonical import canonical
+from twiceshy_contract.canonical import digest as digest_of
 from twiceshy_contract.policies import ApprovalRule
 from twiceshy_contract.refusals import JsonValue, Refusal
 
@@ -41,10 +42,19 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """Arguments (JSON text) in the place of those that were asked for, and their digest."""
+    """Arguments (JSON text) in the place of those that were asked for, as they are written, and their digest.
+
+    `key` is that of the effect that a call with them would be; None where they name the effect that was asked for.
+    """
 
     arguments: bytes
     digest: bytes
+    key: Key | None = None
+
+    @property
+    def written(self) -> bytes:
+        """The digest of the arguments to the letter, those too that name nothing."""
+        return digest_of(cast("JsonValue", msgspec.json.decode(self.arguments)))
 
 
 class Ballot(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +67,8 @@ class Ballot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def edited_digest(self) -> bytes | None:
-        """The digest of the arguments that the person put in."""
-        return None if self.edit is None else self.edit.digest
+        """The digest of the arguments that the person put in, to the letter."""
+        return None if self.edit is None else self.edit.written
 
 
 class Vote(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,12 +103,22 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
         return "expired" if self.expires_at is not None and self.expires_at <= now else "open"
 
     @property
+    def edit_key(self) -> Key | None:
+        """The key of the effect that its edit names."""
+        return None if self.edit is None else self.edit.key
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it was approved and then taken back, so that another round may be asked."""
+        return self.decided == "cancelled" and self.denial is None and len(self.votes) >= self.question.quorum
+
+    @property
     def denial(self) -> Vote | None:
         """The word that denied it."""
         return next((vote for vote in self.votes if vote.verdict == "deny"), None)
 
 
-Objection = Literal["decided", "expired", "own request", "decided before", "other arguments"]
+Objection = Literal["decided", "expired", "own request", "decided before", "other arguments", "begun"]
 """Why a word does not count."""
 
 
@@ -123,17 +143,22 @@ Weighed = Counted | Repeated | NotCounted
 
 def decide(approval: Approval, ballot: Ballot, now: Instant) -> Weighed:
     """Say what a person's word does to an approval."""
-    before = next((vote for vote in approval.votes if vote.person == ballot.person), None)
+    before = next((vote for vote in approval.votes if _is_same_person(vote.person, ballot.person)), None)
     if before is not None and (before.verdict, before.edited_digest) == (ballot.verdict, ballot.edited_digest):
         return Repeated()
     state = approval.state_at(now)
     if state != "open":
         return NotCounted("expired" if state == "expired" else "decided")
-    if approval.question.four_eyes and ballot.person == approval.question.requester:
+    requester = approval.question.requester
+    if approval.question.four_eyes and requester is not None and _is_same_person(ballot.person, requester):
         return NotCounted("own request")
     if before is not None:
         return NotCounted("decided before")
     return _count(approval, ballot, now)
+
+
+def _is_same_person(one: str, other: str) -> bool:
+    return one.strip().casefold() == other.strip().casefold()
 
 
 def _count(approval: Approval, ballot: Ballot, now: Instant) -> Counted | NotCounted:
@@ -145,18 +170,20 @@ def _count(approval: Approval, ballot: Ballot, now: Instant) -> Counted | NotCou
         return Counted(msgspec.structs.replace(approval, votes=votes, decided="denied", decided_at=now))
     if any(other.edited_digest != vote.edited_digest for other in approval.votes):
         return NotCounted("other arguments")
-    counted = msgspec.structs.replace(approval, votes=votes, edit=approval.edit or ballot.edit)
+    counted = msgspec.structs.replace(approval, votes=votes, edit=ballot.edit)
     if len(votes) < approval.question.quorum:
         return Counted(counted)
     return Counted(msgspec.structs.replace(counted, decided="approved", decided_at=now))
 
 
-def cancel(approval: Approval, by: str | None, reason: str, now: Instant) -> Weighed:
-    """Say what taking a question back does to it."""
+def cancel(approval: Approval, by: str | None, reason: str, now: Instant, *, has_begun: bool) -> Weighed:
+    """Say what taking a question back does to it; what was approved is taken back until its effect has begun."""
     if approval.decided == "cancelled":
         return Repeated()
     state = approval.state_at(now)
-    if state != "open":
+    if state == "approved" and has_begun:
+        return NotCounted("begun")
+    if state not in ("open", "approved"):
         return NotCounted("expired" if state == "expired" else "decided")
     return Counted(
         msgspec.structs.replace(approval, decided="cancelled", decided_at=now, cancelled_by=by, cancel_reason=reason)
@@ -164,15 +191,20 @@ def cancel(approval: Approval, by: str | None, reason: str, now: Instant) -> Wei
 
 
 def is_needed(rule: ApprovalRule | None, arguments: JsonValue) -> bool:
-    """Say whether a rule wants a person for a call; an expression that fails cannot say that none is needed."""
+    """Say whether a rule wants a person for a call: unless its expression says exactly false."""
     if rule is None:
         return False
     if rule.when is None:
         return True
     try:
-        return is_true(rule.when, {"arguments": arguments})
+        return value_of(rule.when, {"arguments": arguments}) is not False
     except Refusal:
         return True
+
+
+def is_stricter(rule: ApprovalRule, question: Question) -> bool:
+    """Say whether a rule wants more persons, or others, than were asked."""
+    return rule.quorum > question.quorum or (rule.four_eyes and not question.four_eyes)
 
 
 def strictest(rules: Sequence[ApprovalRule]) -> ApprovalRule:

@@ -5,17 +5,18 @@ its form, and nobody but a person makes the service send requests.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
 from guard.core.arguments import ArgumentReader
 from guard.core.lease import STRICTNESS
-from guard.core.templates import check_template, compiled
+from guard.core.template_names import ARGUMENTS, OF_CALL, OF_EFFECT, check_expression_names, check_template_names
+from guard.core.template_reads import read_of_arguments
 from twiceshy_contract.names import Repeat
 from twiceshy_contract.policies import ApprovalRule, ForkRule, HttpProbe, ResourceRule
-from twiceshy_contract.refusals import Refusal, Step, steps_of
+from twiceshy_contract.refusals import JsonValue, Refusal, Step, steps_of
 from twiceshy_contract.tools import DeclaredBy, ToolDeclaration
 
 _PLACEHOLDER: Final = re.compile(r"\$\{[^{}]*\}")
@@ -25,6 +26,15 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _REPEATS: Final[tuple[Repeat, ...]] = ("allow", "ask", "replay")
 _ENDLESS: Final = float("inf")
 _FORKS: Final[tuple[ForkRule, ...]] = ("live", "auto", "stub", "recorded", "suspend", "deny")
+_EVERY: Final = "*"
+_OF_RESOURCES: Final = tuple(name for name in OF_CALL if name != "step")
+_OF_ANSWERS: Final = ("body", "headers", "status")
+_NOT_OF_READS: Final = (
+    "approval", "compensation", "loop_limit", "provider_key_header", "provider_window_seconds", "repeat", "resource",
+    "share",
+)  # fmt: skip
+"""What is about a lease or a record, which a call that only reads has not."""
+_UNSAID: Final = ToolDeclaration()
 _Check = Callable[[], object]
 
 
@@ -49,6 +59,21 @@ def lowered(before: ToolDeclaration, after: ToolDeclaration) -> tuple[str, ...]:
     return tuple(part for part, is_lower in parts.items() if is_lower)
 
 
+def asks_fewer(before: ToolDeclaration, after: ToolDeclaration) -> bool:
+    """Say whether a declaration lets calls run without a person, or with fewer, that the one before it did not."""
+    is_read = before.approval is not None and after.class_ == "read" and before.class_ != "read"
+    is_free = before.repeat == "ask" and after.repeat == "allow"
+    return is_read or is_free or _asks_less(before.approval, after.approval)
+
+
+def asks_elsewhere(before: ToolDeclaration | None, after: ToolDeclaration) -> bool:
+    """Say whether a declaration makes the service ask a provider what the one before it did not.
+
+    A probe may hold secrets of the service, and sends them where it says.
+    """
+    return after.probe is not None and (before is None or after.probe != before.probe)
+
+
 def _asks_less(before: ApprovalRule | None, after: ApprovalRule | None) -> bool:
     """Say whether fewer calls are asked about than before, or fewer people. Another condition may be less."""
     if before is None:
@@ -70,34 +95,63 @@ def _refusal(check: _Check) -> Refusal | None:
 def _checks(name: str, declaration: ToolDeclaration) -> Iterator[_Check]:
     """Yield what must hold, part by part."""
     yield partial(ArgumentReader, declaration.arguments)
+    if declaration.class_ == "read":
+        yield partial(_check_reading, declaration)
     if declaration.approval is not None:
         if declaration.approval.when is not None:
-            yield partial(compiled, declaration.approval.when, "approval", "when")
-        yield partial(check_template, declaration.approval.summary, "approval", "summary")
+            yield partial(check_expression_names, declaration.approval.when, (ARGUMENTS,), "approval", "when")
+        yield partial(check_template_names, declaration.approval.summary, OF_CALL, "approval", "summary")
     if declaration.compensation is not None:
         yield partial(_check_another_tool, name, declaration.compensation.tool)
-        yield partial(check_template, declaration.compensation.arguments, "compensation", "arguments")
+        template: JsonValue = declaration.compensation.arguments
+        yield partial(check_template_names, template, (*OF_EFFECT, "result"), "compensation", "arguments")
     if declaration.simulator is not None:
-        yield partial(check_template, declaration.simulator.result, "simulator", "result")
+        yield partial(check_template_names, declaration.simulator.result, OF_EFFECT, "simulator", "result")
     if declaration.resource is not None:
-        yield from _checks_of_resource(declaration.resource)
+        yield from _checks_of_resource(declaration.resource, declaration.redacted)
     if declaration.probe is not None:
         yield partial(_check_speaker, declaration.declared_by)
         yield from _checks_of_probe(declaration.probe)
 
 
-def _checks_of_resource(resource: ResourceRule) -> Iterator[_Check]:
-    yield partial(check_template, resource.name, "resource", "name")
+def _check_reading(declaration: ToolDeclaration) -> None:
+    """Refuse what would never be obeyed: a call that only reads asks nobody and takes no lease."""
+    for part in _NOT_OF_READS:
+        if getattr(declaration, part) != getattr(_UNSAID, part):
+            raise Refusal(
+                "a tool of the class `read` takes no lease and leaves no record: this would do nothing", (part,)
+            )
+    if declaration.key != _UNSAID.key:
+        raise Refusal("a tool of the class `read` leaves no record: nothing of it is named", ("key",))
+
+
+def _checks_of_resource(resource: ResourceRule, redacted: Sequence[str]) -> Iterator[_Check]:
+    yield partial(_check_name, resource.name, redacted)
     for part, pointer in (("start", resource.start), ("end", resource.end), ("minutes", resource.minutes)):
         if pointer is not None and "*" in steps_of(pointer):
             yield _refusing("an interval is read from one place, not from every item of a list", "resource", part)
+        elif pointer is not None:
+            yield partial(_check_stored, steps_of(pointer), redacted, part)
+
+
+def _check_name(name: str, redacted: Sequence[str]) -> None:
+    check_template_names(name, _OF_RESOURCES, "resource", "name")
+    for steps in read_of_arguments(name):
+        _check_stored(steps, redacted, "name")
+
+
+def _check_stored(steps: tuple[str, ...], redacted: Sequence[str], part: str) -> None:
+    """Refuse to claim by what is not stored: two rooms would be one, or none could be read."""
+    for path in redacted:
+        if all(_EVERY in pair or pair[0] == pair[1] for pair in zip(steps, steps_of(path), strict=False)):
+            raise Refusal(f"it needs what is redacted, at {path}: a claim is seen by everybody", ("resource", part))
 
 
 def _checks_of_probe(probe: HttpProbe) -> Iterator[_Check]:
     yield partial(_check_url, probe.url)
     for header, value in probe.headers.items():
         yield partial(_check_header, header, value)
-    yield partial(check_template, probe.body, "probe", "body")
+    yield partial(check_template_names, probe.body, OF_EFFECT, "probe", "body")
     readings = {
         "applied": probe.applied,
         "not_applied": probe.not_applied,
@@ -106,7 +160,7 @@ def _checks_of_probe(probe: HttpProbe) -> Iterator[_Check]:
     }
     for part, expression in readings.items():
         if expression is not None:
-            yield partial(compiled, expression, "probe", part)
+            yield partial(check_expression_names, expression, _OF_ANSWERS, "probe", part)
     if probe.applied == probe.not_applied:
         yield _refusing("this is what `applied` asks as well: no answer would be believed", "probe", "not_applied")
 
@@ -129,7 +183,7 @@ def _check_header(name: str, value: str) -> None:
         raise Refusal("this header is the connection's; leave it out", place)
     if _CONTROL.search(value):
         raise Refusal("the value of a header is one line without control characters", place)
-    check_template(value, *place)
+    check_template_names(value, (*OF_EFFECT, "env"), *place)
 
 
 def _check_speaker(declared_by: DeclaredBy) -> None:
@@ -144,7 +198,7 @@ def _check_speaker(declared_by: DeclaredBy) -> None:
 def _check_url(url: str) -> None:
     """Refuse an address that is none once its placeholders are filled, or that says more than where to ask."""
     place = ("probe", "url")
-    check_template(url, *place)
+    check_template_names(url, OF_EFFECT, *place)
     try:
         address = urlsplit(_PLACEHOLDER.sub("x", url))
         port = address.port

@@ -25,6 +25,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER_GRANTED: Final = Fence(0)
 LATE_SUCCESS: Final = "late_success"
 """The kind of evidence that a success is which was taken when another attempt may have executed as well."""
+OTHER_RESULT: Final = "other_result"
+"""The kind that a success is which was no second execution, and says another result than the record."""
 
 Report = Literal["none", "succeeded", "not_applied", "rejected", "unknown", "released"]
 """What an attempt said of itself."""
@@ -99,6 +101,10 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
         """Find the attempt of a token."""
         return next((attempt for attempt in self.attempts if attempt.token == token), None)
 
+    def is_under_present_key(self, attempt: Attempt) -> bool:
+        """Say whether an attempt was granted under the present downstream key."""
+        return self.epoch_since is not None and attempt.granted_at >= self.epoch_since
+
     def unresolved(self, besides: AttemptToken | None = None) -> tuple[Attempt, ...]:
         """Return the attempts of which nobody knows what became, without one token's."""
         return tuple(a for a in self.attempts if a.is_unresolved and a.token != besides)
@@ -156,7 +162,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Proof that contradicts a final effect, or that it may have been executed twice; `body` is JSON text.
 
-    `kind` is the event that brought it, or `late_success`.
+    `kind` is the event that brought it, `late_success` or `other_result`.
     """
 
     at: Instant

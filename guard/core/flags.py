@@ -1,11 +1,15 @@
 """A flag: something that an operator should see. One of a kind for one subject, however often it is raised."""
 
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from guard.core.effects import Instant, Key
 from twiceshy_contract.flags import FlagKind, FlagState
+
+ITSELF: Final = "twiceshy"
+"""Who closed a flag whose cause is gone. It is open again where the cause comes back."""
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,12 +14,16 @@ from msgspec.structs import replace
 
 from guard.core.effects import SECOND, Duration, Instant, Key, Life, TenantId
 from guard.core.lease import SETTLE
+from twiceshy_contract.approvals import ApprovalState
 from twiceshy_contract.holds import HoldState
 
 YIELD: Final = Duration(SECOND)
 """After how long to ask again for the hold of an effect that is under way."""
 PROMISE: Final = Duration(5 * SECOND)
 """How long the time of a hold that gave way is kept for whoever asked for it, who may be asking only now and then."""
+GRACE: Final = Duration(60 * SECOND)
+"""How long a hold waits for its caller to begin: after it was placed, and after a person has approved."""
+FOREVER: Final = Instant(2**62)
 
 
 class Rival(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +62,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """A hold that somebody wants: for so long (None: until it is ended), at least `until`."""
+    """A hold that somebody wants, for so long (None: until it is ended)."""
 
     id: UUID
     tenant: TenantId
@@ -70,7 +74,6 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
     key: Key | None = None
     lasts: Duration | None = None
-    until: Instant | None = None
 
     def placed(self, now: Instant) -> Hold:
         """Return the hold as it is placed now."""
@@ -98,15 +101,21 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         return replace(own, priority=max(own.priority, self.priority), expires_at=self._expires_at(now))
 
     def _expires_at(self, now: Instant) -> Instant | None:
-        return None if self.lasts is None else Instant(max(now + self.lasts, self.until or 0))
+        return None if self.lasts is None else Instant(now + self.lasts)
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A hold, and the life and the slot of the effect that it belongs to (None: there is no such effect)."""
+    """A hold, and the life and the slot of the effect that it belongs to (None: there is no such effect).
+
+    `asked_until`: how long a person may still be asked about the effect, or its caller still come after the answer.
+    `settle`: how long a request of its tool may be under way after an attempt has ended.
+    """
 
     hold: Hold
     life: Life | None = None
     slot: bytes | None = None
+    asked_until: Instant | None = None
+    settle: Duration = SETTLE
 
     def is_acting(self, now: Instant) -> bool:
         """Say whether the effect's tool may be acting on the resource."""
@@ -116,7 +125,17 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         if life.state in ("executing", "in_doubt"):
             return True
         latest = life.latest
-        return life.state == "pending" and bool(latest and latest.is_unresolved and now < latest.ended_at + SETTLE)
+        return life.state == "pending" and bool(latest and latest.is_unresolved and now < latest.ended_at + self.settle)
+
+    def is_awaited(self, now: Instant) -> bool:
+        """Say whether the effect is there and waits for a person: until then its hold does not lapse."""
+        is_asked = self.asked_until is not None and now < self.asked_until
+        return is_asked and self.hold.state == "held" and self.life is not None and self.life.state == "pending"
+
+    def looked_at(self, now: Instant, again: Duration) -> Hold:
+        """Return the hold of an effect that goes on, to be looked at again later."""
+        until = self.asked_until if self.is_awaited(now) else None
+        return replace(self.hold, expires_at=Instant(min(now + again, until or FOREVER)))
 
     @property
     def is_proven_late(self) -> bool:
@@ -146,7 +165,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
             return "released"
         if life is not None and life.latest is not None and life.latest.ended_at > hold.placed_at:
             return "released" if hold.rival is None else "lost"
-        return "expired" if hold.expires_at is not None and hold.expires_at <= now else "held"
+        has_run_out = hold.expires_at is not None and hold.expires_at <= now
+        return "expired" if has_run_out and not self.is_awaited(now) else "held"
 
 
 class Free(msgspec.Struct, frozen=True):
@@ -190,6 +210,13 @@ def is_kept_for_another(claim: Claim, wish: Wish, now: Instant) -> bool:
     return claim.hold.priority > wish.priority and claim.at(now).hold.is_live
 
 
+def asked_until(state: ApprovalState, expires_at: Instant | None, decided_at: Instant | None) -> Instant | None:
+    """Return how long the hold of an effect waits for what a person says about it; None: no longer."""
+    if state == "open":
+        return FOREVER if expires_at is None else expires_at
+    return Instant(decided_at + GRACE) if state == "approved" and decided_at is not None else None
+
+
 def _strength(claim: Claim) -> tuple[bool, int, int]:
     hold = claim.hold
     return hold.state == "committed", hold.priority, -hold.placed_at
@@ -200,7 +227,9 @@ def _retry_after(by: Claim, now: Instant) -> Duration | None:
     if by.is_acting(now):
         return YIELD
     expires_at = by.hold.expires_at
-    return None if expires_at is None else Duration(expires_at - now)
+    if expires_at is not None and by.is_awaited(now):
+        expires_at = max(expires_at, by.asked_until or expires_at)
+    return None if expires_at is None or expires_at >= FOREVER else Duration(expires_at - now)
 
 
 def ended(hold: Hold, state: HoldState, now: Instant) -> Hold:

@@ -22,7 +22,7 @@ from typing import Final, Literal
 import msgspec
 
 from guard.core.acts import ACTS, Act
-from guard.core.effects import Instant, Life
+from guard.core.effects import NEVER_GRANTED, AttemptToken, Instant, Life
 from guard.core.lease import Rules
 from guard.core.situation import CONDITIONS, Condition, Event, EventName, Situation
 from twiceshy_contract.names import PublicState
@@ -152,7 +152,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row("in_doubt", "release", ("by an attempt", "unreported", "another unresolved"), "in_doubt", "note", "done"),
     Row("in_doubt", "release", ("by an attempt", "unreported"), "pending", "unwind", "done"),
     Row("in_doubt", "release", (), "in_doubt", "note", "done"),
-    # final: unchanged by anything
+    # final: unchanged by anything; a token that never held a lease is remembered as ended
     Row("succeeded", "begin", (), "succeeded", "nothing", "replay"),
     Row("succeeded", "success", ("said so before",), "succeeded", "nothing", "repeated"),
     Row("succeeded", "success", ("by an attempt",), "succeeded", "nothing", "contradicted"),
@@ -160,7 +160,8 @@ TABLE: Final[tuple[Row, ...]] = (
     Row("succeeded", "rejected", ("by an attempt",), "succeeded", "nothing", "superseded"),
     Row("succeeded", "unknown", ("by an attempt",), "succeeded", "nothing", "superseded"),
     Row("succeeded", "renew", ("by an attempt",), "succeeded", "nothing", "superseded"),
-    Row("succeeded", "release", (), "succeeded", "nothing", "repeated"),
+    Row("succeeded", "release", ("token ended",), "succeeded", "nothing", "repeated"),
+    Row("succeeded", "release", (), "succeeded", "note", "done"),
     Row("succeeded", "found_not_applied", (), "succeeded", "nothing", "contradicted"),
     Row("failed", "begin", (), "failed", "nothing", "replay"),
     Row("failed", "rejected", ("said so before",), "failed", "nothing", "repeated"),
@@ -170,7 +171,8 @@ TABLE: Final[tuple[Row, ...]] = (
     Row("failed", "unknown", ("by an attempt",), "failed", "nothing", "superseded"),
     Row("failed", "renew", ("by an attempt",), "failed", "nothing", "superseded"),
     Row("failed", "found_applied", (), "failed", "nothing", "contradicted"),
-    Row("failed", "release", (), "failed", "nothing", "repeated"),
+    Row("failed", "release", ("token ended",), "failed", "nothing", "repeated"),
+    Row("failed", "release", (), "failed", "note", "done"),
 )
 
 
@@ -212,8 +214,25 @@ def _is_alarming(row: Row, situation: Situation) -> bool:
     """A success beside a living or settled attempt may be a double execution, and so may a contradiction."""
     if row.verdict == "contradicted":
         return True
-    if row.event != "success" or row.act != "finish" or situation.rules.provider_window is not None:
+    if row.event != "success" or row.act != "finish" or situation.rules.effect_class != "side_effect":
         return False
-    attempt = situation.attempt
-    is_latest = attempt is not None and attempt is situation.life.latest
-    return situation.rules.effect_class == "side_effect" and not (is_latest and row.source != "pending")
+    attempt = situation.known_attempt
+    if situation.rules.provider_window is not None and situation.life.is_under_present_key(attempt):
+        return False
+    return attempt is not situation.life.latest or row.source == "pending"
+
+
+def may_be_second(life: Life, rules: Rules, token: AttemptToken) -> bool:
+    """Say whether an attempt's success may be a second execution, beside the success that is on record.
+
+    It is none where running twice is harmless by declaration: of an idempotent tool, and under one downstream key at a
+    provider that takes it. Nor where the attempt is the only one, and somebody else said what is on record.
+    """
+    granted = [attempt for attempt in life.attempts if attempt.fence > NEVER_GRANTED]
+    succeeded = [attempt for attempt in granted if attempt.report == "succeeded"]
+    if rules.effect_class != "side_effect":
+        return False
+    said = [*succeeded, *(attempt for attempt in granted if attempt.token == token)]
+    if rules.provider_window is not None and all(life.is_under_present_key(attempt) for attempt in said):
+        return False
+    return len(granted) > 1 or bool(succeeded)

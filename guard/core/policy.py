@@ -6,6 +6,7 @@ stops. The registry's rule is a ceiling over all that comes after the cut.
 """
 
 from collections.abc import Mapping
+from functools import reduce
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -38,12 +39,12 @@ _OF_THE_TERMS: Final[Mapping[Allowance, PolicyRule]] = MappingProxyType(
 class ForkedCall(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides about one call in a fork.
 
-    The class and the registry's rule are those of the version that the fork's record used and of the one that holds
-    today; the stricter of each counts.
+    The classes and the registry's rules are those of the versions that the runs of the fork's record used and of the
+    one that holds today; the strictest of each counts.
     """
 
-    classes: tuple[EffectClass, EffectClass]
-    rules: tuple[ForkRule, ForkRule]
+    classes: tuple[EffectClass, ...]
+    rules: tuple[ForkRule, ...]
     is_registered: bool
     recorded: Recorded
     allowance: Allowance
@@ -54,7 +55,7 @@ class ForkedCall(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def effect_class(self) -> EffectClass:
         """The class that counts."""
-        return stricter(*self.classes) if self.is_registered else "side_effect"
+        return reduce(stricter, self.classes) if self.is_registered else "side_effect"
 
     @property
     def ceiling(self) -> ForkRule:

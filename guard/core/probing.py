@@ -4,7 +4,7 @@ Everything that is not proof leaves the doubt as it is: a redirect, a provider t
 in, an answer about another key, one that says both or neither, one that is no JSON where an expression reads its body.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, cast
 from urllib.parse import quote
 
@@ -14,7 +14,17 @@ from guard.core.arguments import arguments_of
 from guard.core.effects import SECOND, Duration, Effect
 from guard.core.keys import downstream_key
 from guard.core.redaction import REDACTED
-from guard.core.templates import Known, compiled, is_true, rendered, rendered_text, unfound, value_of
+from guard.core.templates import (
+    Known,
+    as_tagged,
+    compiled,
+    is_true,
+    rendered_plain,
+    rendered_text,
+    tagged_value_of,
+    unfound,
+    value_of,
+)
 from twiceshy_contract.canonical import canonical
 from twiceshy_contract.policies import HttpProbe
 from twiceshy_contract.refusals import JsonValue, Refusal
@@ -23,6 +33,12 @@ from twiceshy_contract.variables import SECRET_PREFIX
 from twiceshy_contract.wire import EffectKey
 
 MAX_ANSWER_BYTES: Final = 2**20
+SECRET: Final = "[secret]"
+"""What stands in the place of a secret that a provider sends back."""
+_MOST_AT_ONCE: Final = 64
+_MOST_OF_A_TOOL: Final = 2
+_KEPT: Final = 16
+"""Of the questions that may be under way at once, those for tools with none under way, and no provider that hangs."""
 _LONGEST_PAUSE: Final = 300
 _PROVES_NOTHING: Final = frozenset({401, 403, 407, 408, 425, 429})
 """Whoever is not let in, or told to come back, has not been answered."""
@@ -79,7 +95,7 @@ def request_of(probe: HttpProbe, effect: Effect, secrets: Mapping[str, str]) -> 
     body = None
     if probe.body is not None:
         _require_found(probe.body, known, "body")
-        body = msgspec.json.encode(rendered(probe.body, known))
+        body = msgspec.json.encode(rendered_plain(probe.body, known))
         _require_stored(body.decode(), "body")
         if not any(name.lower() == "content-type" for name in headers):
             headers["Content-Type"] = "application/json"
@@ -93,14 +109,58 @@ def request_of(probe: HttpProbe, effect: Effect, secrets: Mapping[str, str]) -> 
     )
 
 
+def room(under_way: int, of_the_tool: int, *, is_silent: bool) -> int:
+    """Say how many more questions a tool may ask; `is_silent` says that its provider gave no answer to the last."""
+    free = _MOST_AT_ONCE - under_way
+    beside_the_kept = min((1 if is_silent else _MOST_OF_A_TOOL) - of_the_tool, free - _KEPT)
+    first = min(1, free) if of_the_tool == 0 and not is_silent else 0
+    return max(beside_the_kept, first, 0)
+
+
+def secrets_in(request: ProbeRequest, secrets: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the secrets that a request takes to its provider, longest first."""
+    headers = request.headers.values()
+    sent = {secret for secret in secrets.values() if secret and any(secret in header for header in headers)}
+    return tuple(sorted(sent, key=lambda secret: (-len(secret), secret)))
+
+
+def without_secrets(finding: Finding, secrets: Sequence[str]) -> Finding:
+    """Return what is known without the secrets that a provider was sent, and may have sent back."""
+    match finding:
+        case Unproven(reason=reason):
+            return Unproven(_hidden_text(reason, secrets))
+        case Applied(result=result) if result is not msgspec.UNSET:
+            return Applied(_hidden(cast("JsonValue", result), secrets))
+        case _:
+            return finding
+
+
+def _hidden(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
+    match value:
+        case str():
+            return _hidden_text(value, secrets)
+        case list():
+            return [_hidden(item, secrets) for item in value]
+        case dict():
+            return {_hidden_text(name, secrets): _hidden(member, secrets) for name, member in value.items()}
+        case _:
+            return value
+
+
+def _hidden_text(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, SECRET)
+    return text
+
+
 def read_reply(probe: HttpProbe, effect: Effect, reply: ProbeReply) -> Finding:
     """Say what an answer proves."""
     if not 200 <= reply.status < 300 and not (400 <= reply.status < 500 and reply.status not in _PROVES_NOTHING):
         return Unproven(f"status {reply.status} proves nothing")
-    known: dict[str, JsonValue] = {"status": reply.status, "headers": dict(reply.headers)}
+    known: dict[str, JsonValue] = {"status": reply.status, "headers": as_tagged(dict(reply.headers))}
     try:
         if any(_reads_body(expression) for expression in _expressions(probe)):
-            known["body"] = _body(reply)
+            known["body"] = as_tagged(_body(reply))
         return _finding(probe, effect, known)
     except Refusal as refusal:
         return Unproven(f"status {reply.status}, and the answer cannot be read: {refusal.reason}")
@@ -121,7 +181,7 @@ def _result(probe: HttpProbe, known: Known) -> object:
     if probe.result is None:
         return msgspec.UNSET
     try:
-        result = value_of(probe.result, known)
+        result = tagged_value_of(probe.result, known)
         canonical(result)
     except Refusal:
         return msgspec.UNSET

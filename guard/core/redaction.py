@@ -2,12 +2,16 @@
 
 A record holds a mark in its place. What is recorded is read again, or run again, beside a call that means the same, and
 the call's own values fill the marks.
+
+What may be a secret is never stored: where a value has another shape than a path expects, all of it is left out. Only a
+member that is missing, and null, leave nothing out.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-from twiceshy_contract.refusals import Step, pointer, steps_of
+from twiceshy_contract.canonical import is_tag
+from twiceshy_contract.refusals import JsonValue, Step, pointer, steps_of
 
 REDACTED: Final = "[redacted]"
 """What a record holds in the place of a redacted value."""
@@ -15,11 +19,12 @@ _EVERY: Final = "*"
 
 
 def redacted(arguments: dict[str, object], pointers: Sequence[str]) -> dict[str, object]:
-    """Return arguments with the mark at these places (JSON Pointers, `*` for every member of a list)."""
-    result: object = arguments
+    """Return arguments with the mark at these places (JSON Pointers, `*` for every member of a list or an object)."""
+    result = arguments
     for path in pointers:
-        result = _marked(result, steps_of(path))
-    return cast("dict[str, object]", result)
+        first, *rest = steps_of(path) or (_EVERY,)
+        result = _members(result, first, tuple(rest))
+    return result
 
 
 def restored(recorded: dict[str, object], current: dict[str, object]) -> dict[str, object]:
@@ -41,12 +46,21 @@ def _marked(value: object, steps: tuple[str, ...]) -> object:
     if not steps:
         return REDACTED
     step, rest = steps[0], steps[1:]
-    if isinstance(value, dict) and step in value:
-        return {**value, step: _marked(value[step], rest)}
-    if isinstance(value, list) and (step == _EVERY or step.isdecimal()):
+    is_number = step.isdecimal()
+    if isinstance(value, dict) and not is_tag(cast("JsonValue", value)) and (step in value or not is_number):
+        return _members(value, step, rest)
+    if isinstance(value, list) and (step == _EVERY or is_number):
         wanted = range(len(value)) if step == _EVERY else (int(step),)
         return [_marked(item, rest) if at in wanted else item for at, item in enumerate(value)]
-    return value
+    return None if value is None else REDACTED
+
+
+def _members(value: dict[str, object], step: str, rest: tuple[str, ...]) -> dict[str, object]:
+    """Mark the members that a step means; a name of one's own that begins with `$` is written with one more."""
+    return {
+        name: _marked(member, rest) if step == _EVERY or name in (step, f"${step}") else member
+        for name, member in value.items()
+    }
 
 
 def _filled(recorded: object, current: object) -> object:

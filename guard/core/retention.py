@@ -9,6 +9,8 @@ KEPT_ALONE: Final = seconds(72 * 3600)
 """From the end of an effect that has no run."""
 KEPT_IN_RUN: Final = seconds(30 * 86_400)
 """From the end of an effect's run; an open run keeps everything."""
+KEPT_HOLDS: Final = seconds(30 * 86_400)
+"""From the end of a hold, or of the time that is booked by it."""
 
 
 def kept_for(declared: ToolDeclaration, *, has_run: bool) -> Duration:

@@ -7,37 +7,36 @@ more, and:
 2. Steps that were done are taken back one after the other, in the reverse order of their ends.
 3. A compensation is an effect of its own, named after the step. It is due until it has succeeded.
 4. Any way to succeeded counts: a step that was passed over is enlisted again once its effect proves to be done.
+5. What is due and begun by nobody for `PATIENCE`, or does not fit whoever tried, calls for a person; it stays due.
 
-Nothing here is remembered: a process that dies anywhere leaves a record from which the same move follows.
+Nothing here is remembered: a process that dies anywhere leaves a record from which the same move follows. Of a step
+that is known to be done the saga keeps when it ended, so that only the one which is next has to be read.
 """
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from guard.core import lease as leases
 from guard.core.arguments import arguments_of
+from guard.core.compensations import compensation_arguments, holds_mark
 from guard.core.effects import SECOND, Duration, Effect, Instant, Key, TenantId
-from guard.core.keys import downstream_key
 from guard.core.lease import Rules
-from guard.core.redaction import REDACTED
-from guard.core.templates import Known, rendered, unfound
 from twiceshy_contract.effects import Outcome
 from twiceshy_contract.policies import Compensation
-from twiceshy_contract.refusals import JsonValue, Refusal, pointer
+from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.sagas import Purpose, SagaState, StepState
 
 PATIENCE: Final = Duration(120 * SECOND)
-"""How long doubt may stand in the way of a saga, for a probe or late word to settle it, before a person is called."""
-LATE: Final = "Its deadline has passed."
+"""How long doubt, or a call that nobody begins, may stand in the way of a saga before a person is called."""
+LATE: Final = "its deadline has passed"
 """Why a saga is taken back whose deadline has passed."""
-_PREFIX: Final = "compensate:"
 
 
 class Saga(msgspec.Struct, frozen=True, kw_only=True):
-    """A saga as the record holds it. `reason` says why it is taken back."""
+    """A saga as the record holds it. `reason` says why it is taken back; `changed_at`, when that went on last."""
 
     id: UUID
     tenant: TenantId
@@ -48,6 +47,7 @@ class Saga(msgspec.Struct, frozen=True, kw_only=True):
     deadline: Instant | None = None
     reason: str | None = None
     failed_at: Instant | None = None
+    changed_at: Instant | None = None
     ended_at: Instant | None = None
 
     def is_late(self, now: Instant) -> bool:
@@ -56,7 +56,11 @@ class Saga(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SagaStep(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect that a saga enlisted, and how it is taken back. `round` counts the tries that a person asked for."""
+    """An effect that a saga enlisted, and how it is taken back. `round` counts the tries that a person asked for.
+
+    `misfit` is why the call that is due could not be made where it was tried. `done` is known of a step that was done
+    in a saga that failed, and is to be taken back.
+    """
 
     key: Key
     number: int
@@ -67,14 +71,27 @@ class SagaStep(msgspec.Struct, frozen=True, kw_only=True):
     round: int = 1
     compensation_key: Key | None = None
     note: str | None = None
+    misfit: str | None = None
+    done: "DoneStep | None" = None
+
+
+class DoneStep(msgspec.Struct, frozen=True, order=True):
+    """When a step ended, and where it stands in its run among those of the same moment."""
+
+    at: int
+    step: int
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """A step with its effect and the one that takes it back, as far as there are any, and the rules that they obey."""
+    """A step with its effect and the one that takes it back, as far as there are any, and the rules that they obey.
+
+    `redacted` are the places (JSON Pointers) of the step's arguments that its tool says are not stored.
+    """
 
     step: SagaStep
     effect: Effect | None = None
     rules: Rules = Rules()
+    redacted: tuple[str, ...] = ()
     compensation: Effect | None = None
     compensation_rules: Rules = Rules()
 
@@ -86,6 +103,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     seen: StepState
     state: StepState
     note: str | None
+    done: DoneStep | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True):
@@ -116,10 +134,11 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Stuck(msgspec.Struct, frozen=True):
-    """A person must see to a step first."""
+    """A person must see to a step first. What is `due` nonetheless, whoever can may still do."""
 
     key: Key
     why: str
+    due: Due | None = None
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -141,17 +160,18 @@ def plan(saga: Saga, standings: Sequence[Standing], now: Instant) -> Plan:
     marks = tuple(mark for standing in standings if (mark := _mark(saga, standing)) is not None)
     states = {mark.key: mark.state for mark in marks}
     left = [it for it in standings if states.get(it.step.key, it.step.state) == "enlisted"]
-    return Plan(marks=marks, move=_move(left, now))
+    return Plan(marks=marks, move=_move(saga, left, now))
 
 
-def step_name(key: str) -> str:
-    """Return the step under which the compensation of an effect is begun, whose key is written so."""
-    return f"{_PREFIX}{key}"
-
-
-def is_reserved(step: str) -> bool:
-    """Say whether a step is one under which only a compensation may begin."""
-    return step.startswith(_PREFIX)
+def due_of(move: Move | None) -> Due | None:
+    """Return the call that is due."""
+    match move:
+        case Due():
+            return move
+        case Stuck(due=due):
+            return due
+        case _:
+            return None
 
 
 def _mark(saga: Saga, standing: Standing) -> Mark | None:
@@ -178,15 +198,19 @@ def _mark_of_done(saga: Saga, standing: Standing, effect: Effect) -> Mark | None
         return _marked(step, "skipped", "it was done before this saga began")
     if step.compensation is None:
         return _marked(step, "uncompensated", "its tool names no compensation")
-    is_taken_back = taken_back is not None and taken_back.life.state == "succeeded"
-    return _marked(step, "compensated", None) if is_taken_back else None
+    if taken_back is not None and taken_back.life.state == "succeeded":
+        return _marked(step, "compensated", None)
+    if step.done is not None:
+        return None
+    done = DoneStep(effect.life.ended_at or 0, effect.intent.step or 0)
+    return Mark(key=step.key, seen="enlisted", state="enlisted", note=None, done=done)
 
 
 def _marked(step: SagaStep, state: StepState, note: str | None) -> Mark:
     return Mark(key=step.key, seen=step.state, state=state, note=note)
 
 
-def _move(left: Sequence[Standing], now: Instant) -> Move:
+def _move(saga: Saga, left: Sequence[Standing], now: Instant) -> Move:
     """Cancel what is open, settle what is doubtful, then take back what ended last."""
     begun = [(it, it.effect) for it in left if it.effect is not None]
     unsure = [(it, effect) for it, effect in begun if effect.life.state != "succeeded"]
@@ -194,11 +218,11 @@ def _move(left: Sequence[Standing], now: Instant) -> Move:
         if effect.life.state == "pending" and not effect.life.unresolved():
             return Cancel(standing.step.key)
     if unsure:
-        return min((_settle(standing, effect, now) for standing, effect in unsure), key=_urgency)
+        return min((_settle(saga, standing, effect, now) for standing, effect in unsure), key=_urgency)
     if not begun:
         return Done()
     last, effect = max(begun, key=_end)
-    return _take_back(last, effect, now)
+    return _take_back(saga, last, effect, now)
 
 
 def _urgency(move: Move) -> tuple[int, int]:
@@ -218,66 +242,52 @@ def _end(begun: tuple[Standing, Effect]) -> tuple[int, int, int]:
     return effect.life.ended_at or 0, effect.intent.step or 0, standing.step.number
 
 
-def _settle(standing: Standing, effect: Effect, now: Instant) -> Move:
+def _settle(saga: Saga, standing: Standing, effect: Effect, now: Instant) -> Move:
     """Say how it becomes known whether a step was done."""
     arguments = arguments_of(effect.edited or effect.intent.arguments)
     call = Due(purpose="settle", standing=standing, arguments=arguments)
     move = _tried(call, effect, standing.rules, now)
-    is_lost = isinstance(move, Due) and _is_redacted(arguments)
-    return Stuck(call.key, "the step cannot be run again: arguments of it are redacted") if is_lost else move
+    if not isinstance(move, Due):
+        return move
+    if holds_mark(arguments, standing.redacted):
+        return Stuck(call.key, "the step cannot be run again: arguments of it are redacted")
+    return _offered(saga, call, effect, now)
 
 
-def _take_back(standing: Standing, effect: Effect, now: Instant) -> Move:
+def _take_back(saga: Saga, standing: Standing, effect: Effect, now: Instant) -> Move:
     """Say how a step that was done is taken back."""
     taken_back = standing.compensation
     if taken_back is not None and taken_back.life.state == "failed":
         return Stuck(standing.step.key, f"its compensation was refused{_said(taken_back)}")
     try:
-        arguments = compensation_arguments(standing.step, effect)
+        arguments = compensation_arguments(standing.step.compensation, effect, standing.redacted)
     except Refusal as refusal:
         return Stuck(standing.step.key, f"the arguments of its compensation cannot be made: {refusal.reason}")
     call = Due(purpose="compensate", standing=standing, arguments=arguments)
-    return call if taken_back is None else _tried(call, taken_back, standing.compensation_rules, now)
+    move = call if taken_back is None else _tried(call, taken_back, standing.compensation_rules, now)
+    return _offered(saga, call, taken_back, now) if isinstance(move, Due) else move
 
 
-def compensation_arguments(step: SagaStep, effect: Effect) -> dict[str, object]:
-    """Render the arguments that take back a step which was done. Raises Refusal where something is not on record."""
-    if effect.expired_at is not None:
-        raise Refusal("the record of the step has expired")
-    known = known_of(effect)
-    template: dict[str, JsonValue] = {} if step.compensation is None else step.compensation.arguments
-    for place, expression in unfound(template, known):
-        kept = "" if "result" in known else ", and the result of the step was not kept"
-        raise Refusal(f"`${{{expression}}}` at {pointer(place)} finds nothing{kept}")
-    filled: dict[str, object] = {name: rendered(member, known) for name, member in template.items()}
-    if _is_redacted(filled):
-        raise Refusal("the template takes what is redacted in the record")
-    return filled
+def _offered(saga: Saga, call: Due, effect: Effect | None, now: Instant) -> Due | Stuck:
+    """Offer a call that is due; where nobody begins it in time, or it was tried and does not fit, tell a person."""
+    step = call.standing.step
+    if step.misfit is not None:
+        return Stuck(call.key, step.misfit, call)
+    if now < _due_since(saga, call, effect) + PATIENCE:
+        return call
+    tool = step.tool if step.compensation is None or call.purpose == "settle" else step.compensation.tool
+    why = f"for {PATIENCE // SECOND} s no process has begun the call of {tool} that is due; one that has it still can"
+    return Stuck(call.key, why, call)
 
 
-def known_of(effect: Effect) -> Known:
-    """Return what a template may name of an effect; a result that was not kept is not among it."""
-    intent = effect.intent
-    known: dict[str, JsonValue] = {
-        "arguments": msgspec.json.decode(effect.edited or intent.arguments),
-        "key": intent.key.hex(),
-        "downstream_key": downstream_key(intent.key, effect.life.epoch),
-        "run": intent.run,
-        "step": intent.step,
-        "tool": intent.tool,
-    }
-    outcome = None if effect.outcome is None else msgspec.json.decode(effect.outcome, type=Outcome)
-    if outcome is not None and outcome.result is not msgspec.UNSET and not _is_opaque(outcome.result):
-        known["result"] = cast("JsonValue", outcome.result)
-    return known
-
-
-def _is_redacted(arguments: dict[str, object]) -> bool:
-    return REDACTED.encode() in msgspec.json.encode(arguments)
-
-
-def _is_opaque(result: object) -> bool:
-    return isinstance(result, dict) and "$opaque" in result
+def _due_since(saga: Saga, call: Due, effect: Effect | None) -> int:
+    """Return from when on a call could be begun, as far as is known; `effect` is its own, where it was begun before."""
+    done = call.standing.effect
+    moments = [saga.started_at, saga.failed_at, saga.changed_at, None if done is None else done.life.ended_at]
+    if effect is not None:
+        latest = effect.life.latest
+        moments += [effect.life.retry_at, None if latest is None else latest.ended_at]
+    return max(moment for moment in moments if moment is not None)
 
 
 def _tried(call: Due, effect: Effect, rules: Rules, now: Instant) -> Move:

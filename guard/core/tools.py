@@ -1,7 +1,7 @@
 """A tool of the side-effect registry, and what a new declaration may change."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -109,14 +109,21 @@ def undeclared(tenant: TenantId, name: str) -> Tool:
 def declaration_digest(declaration: ToolDeclaration) -> bytes:
     """Return what identifies a declaration: the digest of its canonical form, which says who made it.
 
-    What came later to the declaration and says nothing is left out, so that a new version of this code sees an old
-    declaration as the same.
+    It is that of what is said, so that a new version of this code sees an old declaration as the same.
     """
-    said = msgspec.to_builtins(declaration)
+    return digest(what_is_said(declaration))
+
+
+def what_is_said(declaration: ToolDeclaration) -> dict[str, object]:
+    """Return a declaration as JSON without what came later to declarations and says nothing.
+
+    So code of before, which goes on during an upgrade, can read what new code writes, as long as nobody says more.
+    """
+    said: dict[str, Any] = msgspec.to_builtins(declaration)
     if declaration.key.window_seconds is None:
         del said["key"]["window_seconds"]
     silent = {name for name, value in said.items() if name in _LATER and value == _DEFAULTS[name]}
-    return digest({name: value for name, value in said.items() if name not in silent})
+    return {name: value for name, value in said.items() if name not in silent}
 
 
 def merged(declared: ToolDeclaration, held: ToolDeclaration | None) -> ToolDeclaration:

@@ -28,7 +28,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SameAs(msgspec.Struct, frozen=True):
-    """The edited arguments are those of another effect's approval in the run: its key."""
+    """The edited arguments name another effect, or another was edited to them: its key."""
 
     key: Key
 
@@ -38,12 +38,6 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     standing: Standing
     said: Weighed | SameAs
-
-
-class Within(msgspec.Struct, frozen=True):
-    """Where arguments name an effect: within a run, or (None) in all runs together."""
-
-    run: str | None
 
 
 class ApprovalStore(Protocol):
@@ -58,20 +52,24 @@ class ApprovalStore(Protocol):
     async def get(self, tenant: TenantId, approval: UUID) -> Standing | None:
         """Find an approval."""
 
-    async def decide(self, tenant: TenantId, approval: UUID, ballot: Ballot, within: Within | None) -> Told | None:
+    async def decide(self, tenant: TenantId, approval: UUID, ballot: Ballot, edits: int = 0) -> Told | None:
         """Weigh a person's word and write what it does, in one transaction; None where there is no such approval.
 
-        Arguments that it puts in may be those of no other question about the tool `within` this (None: no matter).
+        There may be no effect of the key that its edit names, no question about it, and no more than so many `edits`
+        that came to it. A lease of that key is granted before, or knows of the edit.
         """
 
     async def cancel(self, tenant: TenantId, approval: UUID, by: str | None, reason: str) -> Told | None:
-        """Take a question back; None where there is no such approval."""
+        """Take a question back, an approved one as long as no attempt may have sent; None where there is none."""
+
+    async def withdraw(self, tenant: TenantId, of: Key | str, by: str | None, reason: str) -> list[UUID]:
+        """Take back what waits about an effect, or about all of a run (its name); return which."""
 
     async def denied(self, tenant: TenantId, run: str, tool: str, digest: bytes) -> Approval | None:
         """Return the last denial of these arguments of a tool in a run."""
 
-    async def edited(self, tenant: TenantId, within: Within, tool: str, digest: bytes) -> Approval | None:
-        """Return the last approval within this that put these arguments in the place of others."""
+    async def edited(self, tenant: TenantId, key: Key, digest: bytes) -> list[Approval]:
+        """Return the approvals, last first, whose edits name this effect, or give it the arguments of this digest."""
 
     async def page(self, tenant: TenantId, chosen: ApprovalFilter) -> tuple[list[Approval], Instant, str | None]:
         """Return approvals, newest first, the database's time, and the cursor of the next page.

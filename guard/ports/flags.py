@@ -24,7 +24,13 @@ class FlagStore(Protocol):
     """Flags."""
 
     async def raise_all(self, tenant: TenantId, flags: Sequence[Flag]) -> None:
-        """Raise each flag whose kind was never raised for its subject; what is closed stays closed."""
+        """Raise each flag whose kind was never raised for its subject; what a person has closed stays closed.
+
+        What was closed by itself is open again, with the new detail.
+        """
+
+    async def settle(self, tenant: TenantId, kind: FlagKind, subjects: str, reason: str) -> None:
+        """Close by itself every open flag of a kind whose subject begins with these words: its cause is gone."""
 
     async def page(self, tenant: TenantId, chosen: FlagFilter) -> tuple[list[RaisedFlag], str | None]:
         """Return flags, newest first, and the cursor of the next page. Raises ValueError for a foreign cursor."""

@@ -22,6 +22,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     arguments_digest: bytes
 
 
+class Gave(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides whether an effect that was given for a call is over for another one like it."""
+
+    token: AttemptToken
+    delivered: bool
+    is_failed: bool
+    arguments_digest: bytes
+
+
 class Given(msgspec.Struct, frozen=True, kw_only=True):
     """What a fork was given for one of its calls: an effect of its record, first for the attempt `token`.
 
@@ -32,6 +41,17 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     token: AttemptToken
     delivered: bool
 
+    @property
+    def gave(self) -> Gave:
+        """What decides whether it is over for another call."""
+        origin = self.origin
+        return Gave(
+            token=self.token,
+            delivered=self.delivered,
+            is_failed=origin.life.state == "failed",
+            arguments_digest=origin.intent.arguments_digest,
+        )
+
 
 class ForkStore(Protocol):
     """The records of forks."""
@@ -41,6 +61,12 @@ class ForkStore(Protocol):
 
     async def pinned(self, run: RunId, tool: str) -> int | None:
         """Return the version of a tool that a run keeps to."""
+
+    async def pins(self, runs: Sequence[RunId], tool: str) -> set[int]:
+        """Return the versions of a tool that these runs keep to."""
+
+    async def gave(self, fork: RunId, keys: Sequence[Key]) -> dict[Key, Gave]:
+        """Return for which of these calls the fork was given an effect."""
 
     async def given(self, fork: RunId, key: Key) -> Given | None:
         """Return what the fork was given for the call of a key."""

@@ -42,7 +42,13 @@ class Different(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-Placement = Placed | Occupied | Different
+class Foreign(msgspec.Struct, frozen=True, kw_only=True):
+    """The id is that of a hold of another tenant."""
+
+    at: Instant
+
+
+Placement = Placed | Occupied | Different | Foreign
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

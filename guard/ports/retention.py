@@ -1,7 +1,8 @@
 """What the service needs of a database to let go of records that were kept long enough.
 
 Of a final effect that has expired a tombstone stays: its key, tool, state, digests, times and latest attempt. Gone are
-its arguments, outcome, worker, resolution, earlier attempts and evidence, and what persons were shown of it.
+its arguments, outcome, worker, resolution, earlier attempts and evidence, and what persons were shown of it. Of a run
+that has expired goes what was counted of it, and what it was given as a fork; of holds goes all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,12 @@ class RetentionStore(Protocol):
     async def expire_alone(self, tenant: TenantId, tool: str, kept: Duration, limit: int) -> list[Key]:
         """Turn final effects of a tool that have no run and ended so long ago into tombstones, oldest first."""
 
+    async def forget_holds(self, kept: Duration, limit: int) -> int:
+        """Delete up to so many holds that ended so long ago, and as many whose booked time did; return how many went.
+
+        A hold that was given up is kept as long as its effect is not final: success would claim the time again.
+        """
+
     async def due_runs(self, limit: int) -> list[DueRun]:
         """Return runs that are to be looked at by now, longest due first."""
 
@@ -47,5 +54,6 @@ class RetentionStore(Protocol):
         """Turn final effects of a run, of the tools that are kept no longer after its end, into tombstones.
 
         Those of a saga that goes on are kept. Unless there may be more than the limit, the run is to be looked at when
-        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself.
+        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself. What a fork was
+        given is kept as long as a run's effects, and goes then, as many rows at a time, before the fork expires.
         """

@@ -11,12 +11,23 @@ import msgspec
 from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Fence, Instant, Intent, Key, RunId
 
 
+class Consent(msgspec.Struct, frozen=True, kw_only=True):
+    """What persons have said about an effect, which must stand still when a lease is granted.
+
+    So many approvals, and no more, have put arguments that name it in the place of others' (`edits`, None: no matter);
+    where it needs an `approval`, that one is approved. What persons say meanwhile waits for the step.
+    """
+
+    edits: int | None = None
+    approval: UUID | None = None
+
+
 class Insert(msgspec.Struct, frozen=True, kw_only=True):
     """Assume that there is no such effect and that its run is open: make it, executing, with its first lease.
 
     The store sets the intent's `began_at` and `step`, and counts the effect in its run. With `alone`, no other effect
     of the tool that is named by its arguments may be in open doubt in the run with other ones. With `hold`, that hold
-    must be held still.
+    must be held still; `consent` must stand still.
     """
 
     intent: Intent
@@ -24,6 +35,7 @@ class Insert(msgspec.Struct, frozen=True, kw_only=True):
     lease: Duration
     alone: bool = False
     hold: UUID | None = None
+    consent: Consent | None = None
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,8 +51,8 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
     """Assume the version that was seen (0: no such effect): write the effect as planned.
 
     The store sets the version, and for a new effect `began_at` and `step`. Where `open_run` is given, that run must
-    be open as well: the run of whoever is granted the lease; where `hold` is given, it must be held still. `alone` is
-    as of an insert. Of evidence an effect keeps the first hundred pieces.
+    be open as well: the run of whoever is granted the lease; where `hold` is given, it must be held still. `alone` and
+    `consent` are as of an insert. Of evidence an effect keeps the first hundred pieces.
     """
 
     seen: int
@@ -49,6 +61,7 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
     open_run: RunId | None = None
     hold: UUID | None = None
     alone: bool = False
+    consent: Consent | None = None
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,4 +106,10 @@ class HoldGone(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant
 
 
-StepResult = Written | Found | RunClosed | Sibling | HoldGone
+class Overruled(msgspec.Struct, frozen=True, kw_only=True):
+    """The consent stands no more, or a person has put these arguments into another effect; no lease was granted."""
+
+    at: Instant
+
+
+StepResult = Written | Found | RunClosed | Sibling | HoldGone | Overruled

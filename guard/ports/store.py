@@ -52,11 +52,13 @@ class EffectFilter(msgspec.Struct, frozen=True, kw_only=True):
 class Newest(msgspec.Struct, frozen=True, kw_only=True):
     """The newest instance of a slot, by its rank; 0: there is none. Ranks count from 1.
 
-    `own` is the rank of the instance that an attempt belongs to.
+    `own` is the rank of the instance that an attempt belongs to, `refused` that of the newest with the same arguments,
+    where that one has failed.
     """
 
     rank: int = 0
     own: int | None = None
+    refused: int | None = None
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +102,13 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         return self.revision == self.needed
 
 
+class Rival(msgspec.Struct, frozen=True, kw_only=True):
+    """Another instance of a slot that may have been applied, and when it succeeded (None: nobody knows yet)."""
+
+    key: Key
+    succeeded_at: Instant | None
+
+
 class EffectStore(Protocol):
     """Effects and their attempts."""
 
@@ -114,8 +123,14 @@ class EffectStore(Protocol):
         (nothing happened: halve the batch).
         """
 
-    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken) -> Newest:
+    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken, arguments_digest: bytes) -> Newest:
         """Return what is known of the instances of a slot that is looked up, as of one moment."""
+
+    async def keep_slot(self, key: Key, slot: bytes) -> None:
+        """Keep the slot with an effect that was made before instances of it were looked up."""
+
+    async def rival(self, slot: bytes, besides: Key) -> Rival | None:
+        """Return the instance of a slot that is looked up, other than this one, that was or may be applied last."""
 
     async def deliver(self, tenant: TenantId, run: RunId, keys: Sequence[Key]) -> None:
         """Mark those of these effects that are final and of the run: their outcomes are known to the run's agent."""

@@ -1,21 +1,16 @@
-"""Providers over HTTP: one request, nothing followed, an answer of bounded size in bounded time.
+"""Providers over HTTP, and the secrets that a probe's headers may hold.
 
-No proxy and no credentials are taken from the environment, no cookie is kept, and nothing is decompressed: a small
-answer cannot become a large one.
+The client is loaded with the first probe: most services never send one, and it would take a fifth of their start.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import aiohttp
-from yarl import URL
-
-from guard.core.probing import MAX_ANSWER_BYTES, ProbeReply, ProbeRequest
-from guard.ports.probing import NoReply
+from guard.core.probing import ProbeReply, ProbeRequest
 from twiceshy_contract.variables import SECRET_PREFIX
 
-_CHUNK: Final = 2**16
-_HEADERS: Final = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "Twiceshy"}
+if TYPE_CHECKING:
+    from guard.probes.client import Client
 
 
 class HttpProvider:
@@ -23,47 +18,18 @@ class HttpProvider:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.secrets: Final = {name: value for name, value in environment.items() if name.startswith(SECRET_PREFIX)}
-        self._session: aiohttp.ClientSession | None = None
+        self._client: Client | None = None
 
     async def ask(self, request: ProbeRequest) -> ProbeReply:
         """Send a request once; follow nothing and read no more than an answer may have. Raises NoReply."""
-        try:
-            async with self._opened().request(
-                request.method,
-                URL(request.url, encoded=True),
-                headers=_HEADERS | request.headers,
-                data=request.body,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=request.timeout_seconds),
-            ) as answer:
-                headers = {name.lower(): value for name, value in answer.headers.items()}
-                return ProbeReply(status=answer.status, headers=headers, body=await _body(answer))
-        except TimeoutError as error:
-            raise NoReply(f"it did not answer within {request.timeout_seconds:g} s") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoReply(f"{type(error).__name__}: {error}") from error
+        if self._client is None:
+            from guard.probes.client import Client
+
+            self._client = Client()
+        return await self._client.ask(request)
 
     async def close(self) -> None:
         """Close what is open."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(force_close=True),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                trust_env=False,
-            )
-        return self._session
-
-
-async def _body(answer: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for chunk in answer.content.iter_chunked(_CHUNK):
-        body += chunk
-        if len(body) > MAX_ANSWER_BYTES:
-            raise NoReply(f"its answer is larger than {MAX_ANSWER_BYTES // 2**20} MiB")
-    return bytes(body)
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

@@ -7,13 +7,14 @@ ended or the database stopped answering, is raised later by whichever process lo
 import asyncio
 from typing import Final
 
-from guard.core.effects import LATE_SUCCESS, Effect, Evidence, Key
+from guard.core.effects import LATE_SUCCESS, OTHER_RESULT, Effect, Evidence, Key
 from guard.core.flags import Flag
 from guard.logs import logger
 from guard.ports.flags import FlagStore
-from guard.ports.store import EffectStore, StoreUnavailable
+from guard.ports.store import EffectStore
 from guard.service.amend import look
 from guard.service.intake import Intake
+from guard.service.rounds import each, for_ever
 
 LOOK_SECONDS: Final = 60.0
 _BATCH: Final = 100
@@ -41,24 +42,15 @@ class Alarms:
 
     async def run(self) -> None:
         """Look for ever for evidence without a flag."""
-        while True:
-            try:
-                found = await self.run_once()
-            except StoreUnavailable as error:
-                _log.warning("alarms_postponed", reason=str(error))
-                found = 0
-            except Exception:  # noqa: BLE001  an end of this loop would leave later evidence unseen
-                _log.error("alarms_failed", exc_info=True)
-                found = 0
-            if found < _BATCH:
-                await asyncio.sleep(LOOK_SECONDS)
+
+        async def is_more() -> bool:
+            return await self.run_once() == _BATCH
+
+        await for_ever("alarms", is_more, LOOK_SECONDS)
 
     async def run_once(self) -> int:
         """Flag one batch of evidence that has no flag; return of how many effects."""
-        keys = await self._flags.unflagged(_BATCH)
-        for key in keys:
-            await self._flag(key)
-        return len(keys)
+        return await each("alarms", await self._flags.unflagged(_BATCH), self._flag)
 
     async def _tell(self, key: Key) -> None:
         try:
@@ -94,6 +86,7 @@ def flag_of(effect: Effect, number: int, proof: Evidence) -> Flag:
 
 _SAID: Final = {
     LATE_SUCCESS: "reported its success after another had begun or it was settled that nothing was applied",
+    OTHER_RESULT: "reported success with another result than the record shows",
     "success": "reported success, which the record does not show",
     "found_applied": "says that it was applied",
     "found_not_applied": "says that nothing was applied",

@@ -5,12 +5,12 @@ from typing import Protocol, assert_never
 
 import msgspec
 
-from guard.core.effects import LATE_SUCCESS, NEVER_GRANTED, Effect, Evidence, Instant, Key, TenantId
+from guard.core.effects import LATE_SUCCESS, OTHER_RESULT, Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
-from guard.core.lifecycle import Decision, decide
+from guard.core.lifecycle import Decision, decide, may_be_second
 from guard.core.situation import Event
 from guard.logs import logger, request_id
-from guard.ports.steps import Found, HoldGone, Look, Replace, RunClosed, Sibling, Step, StepResult, Written
+from guard.ports.steps import Found, HoldGone, Look, Overruled, Replace, RunClosed, Sibling, Step, StepResult, Written
 from guard.service.intake import Intake
 from guard.service.outcomes import Refused, ReportOutcome, Settled
 from guard.service.registry import Registry
@@ -108,7 +108,7 @@ def amend(
         match found:
             case Written(effect=effect, at=at):
                 return Amended(Settled(effect=effect, at=at), is_alarming=is_alarming)
-            case RunClosed() | Sibling() | HoldGone():
+            case RunClosed() | Sibling() | HoldGone() | Overruled():
                 return Amended(not_found(amendment.key))
             case Found(effect=effect, at=at):
                 if effect is None:
@@ -118,10 +118,11 @@ def amend(
                 if effect.intent.tool_version != version:
                     return TakenOver(found, effect)
                 decision = _decide(amendment, effect, rules, at)
-                planned = _planned(amendment, effect, decision, at)
+                kind = _kind(amendment, effect, decision, rules)
+                planned = _planned(amendment, effect, decision, at, kind)
                 if planned is not None:
                     found = yield planned
-                    is_alarming = isinstance(found, Written) and _alarmed(amendment, decision, asked_by)
+                    is_alarming = isinstance(found, Written) and _alarmed(amendment, decision, kind, asked_by)
                 if planned is None or (isinstance(found, Written) and not _is_taken(decision)):
                     return Amended(_answer(decision, effect, rules, at), is_alarming=is_alarming)
             case _:
@@ -132,17 +133,23 @@ def _decide(amendment: Amendment, effect: Effect, rules: Rules, at: Instant) -> 
     decision = decide(effect.life, amendment.event, rules, at)
     if decision.verdict == "repeated" and not _agrees(amendment, effect):
         return msgspec.structs.replace(decision, verdict="contradicted", alert=True)
-    if decision.verdict == "contradicted" and _confirms(amendment, effect):
+    if decision.verdict == "contradicted" and _confirms(amendment, effect, rules):
         return msgspec.structs.replace(decision, life=effect.life, verdict="repeated", alert=False)
     return decision
 
 
-def _confirms(amendment: Amendment, effect: Effect) -> bool:
-    """Say whether the only attempt there was reports the very result that a person has recorded before it."""
-    is_success = amendment.event.name == "success" and effect.life.state == "succeeded"
-    granted = [attempt for attempt in effect.life.attempts if attempt.fence > NEVER_GRANTED]
-    is_only = len(granted) == 1 and granted[0].token == amendment.event.token and granted[0].report != "succeeded"
-    return is_success and is_only and amendment.contradicts is not None and not amendment.contradicts(effect)
+def _confirms(amendment: Amendment, effect: Effect, rules: Rules) -> bool:
+    """Say whether a success that was no second execution has the very result that is on record."""
+    if amendment.contradicts is None or not _is_no_second(amendment, effect, rules):
+        return False
+    return not amendment.contradicts(effect)
+
+
+def _is_no_second(amendment: Amendment, effect: Effect, rules: Rules) -> bool:
+    """Say whether what is reported is a success beside the one on record, and yet no second execution."""
+    event, life = amendment.event, effect.life
+    is_beside = event.name == "success" and life.state == "succeeded"
+    return is_beside and event.token is not None and not may_be_second(life, rules, event.token)
 
 
 def _agrees(amendment: Amendment, effect: Effect) -> bool:
@@ -150,15 +157,15 @@ def _agrees(amendment: Amendment, effect: Effect) -> bool:
     return effect.expired_at is not None or amendment.contradicts is None or not amendment.contradicts(effect)
 
 
-def _alarmed(amendment: Amendment, decision: Decision, asked_by: str | None) -> bool:
+def _alarmed(amendment: Amendment, decision: Decision, kind: str, asked_by: str | None) -> bool:
     """Log what should alarm, and say whether it should."""
     if decision.alert:
-        _log.warning(_alarm(amendment), request_id=asked_by, **_told(amendment, decision))
+        _log.warning(_alarm(kind), request_id=asked_by, **_told(amendment, decision))
     return decision.alert
 
 
-def _alarm(amendment: Amendment) -> str:
-    return "executed_twice_perhaps" if amendment.event.name == "success" else "record_contradicted"
+def _alarm(kind: str) -> str:
+    return "executed_twice_perhaps" if kind in ("success", LATE_SUCCESS) else "record_contradicted"
 
 
 def _told(amendment: Amendment, decision: Decision) -> dict[str, object]:
@@ -172,23 +179,28 @@ def _told(amendment: Amendment, decision: Decision) -> dict[str, object]:
     }
 
 
-def _planned(amendment: Amendment, effect: Effect, decision: Decision, at: Instant) -> Replace | None:
+def _planned(amendment: Amendment, effect: Effect, decision: Decision, at: Instant, kind: str) -> Replace | None:
     after = msgspec.structs.replace(effect, life=decision.life)
     if decision.verdict == "done" and amendment.change is not None:
         after = amendment.change(after, decision, at)
-    evidence = _evidence(amendment, decision, at)
+    evidence = _evidence(amendment, decision, at, kind)
     if after == effect and not evidence:
         return None
     return Replace(seen=effect.version, effect=after, evidence=evidence)
 
 
-def _evidence(amendment: Amendment, decision: Decision, at: Instant) -> tuple[Evidence, ...]:
+def _evidence(amendment: Amendment, decision: Decision, at: Instant, kind: str) -> tuple[Evidence, ...]:
     """Return what is kept beside the record: what contradicts it, and a success that may be one of two."""
     if amendment.evidence is None or not (decision.verdict == "contradicted" or decision.alert):
         return ()
-    event = amendment.event
-    kind = event.name if decision.verdict == "contradicted" else LATE_SUCCESS
-    return (Evidence(at=at, token=event.token, kind=kind, body=amendment.evidence),)
+    return (Evidence(at=at, token=amendment.event.token, kind=kind, body=amendment.evidence),)
+
+
+def _kind(amendment: Amendment, effect: Effect, decision: Decision, rules: Rules) -> str:
+    """Say which kind of evidence it would be."""
+    if decision.verdict != "contradicted":
+        return LATE_SUCCESS
+    return OTHER_RESULT if _is_no_second(amendment, effect, rules) else amendment.event.name
 
 
 def _is_taken(decision: Decision) -> bool:

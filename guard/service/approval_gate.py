@@ -9,22 +9,21 @@ from typing import Final, cast
 
 import msgspec
 
-from guard.core.admission import NextGeneration, admit, is_repeat
-from guard.core.approvals import Approval, Question, is_needed, strictest, summary_of
-from guard.core.arguments import Reading, arguments_of
-from guard.core.effects import AttemptToken, Effect, Key, seconds
-from guard.core.keys import slot
-from guard.core.redaction import restored
-from guard.core.situation import Event
-from guard.ports.approvals import ApprovalStore, Standing, Within
+from guard.core.admission import is_repeat
+from guard.core.approvals import Approval, Question, is_needed, is_stricter, strictest, summary_of
+from guard.core.arguments import arguments_of
+from guard.core.effects import NEVER_GRANTED, Effect, Key, seconds
+from guard.ports.approvals import ApprovalStore, Standing
+from guard.ports.store import EffectStore
 from guard.service.amend import look
+from guard.service.edits import meant_by
 from guard.service.endings import end, ending_of
 from guard.service.gates import Instance
 from guard.service.intake import Intake
 from guard.service.naming import NamedCall, NeededApproval
 from guard.service.outcomes import BeginOutcome
 from guard.service.runs import Runs
-from twiceshy_contract.names import KeyRule
+from twiceshy_contract.canonical import canonical
 from twiceshy_contract.policies import ApprovalRule
 from twiceshy_contract.refusals import JsonValue
 
@@ -42,19 +41,18 @@ class _Need(msgspec.Struct, frozen=True, kw_only=True):
 class ApprovalGate:
     """Asks persons."""
 
-    def __init__(self, store: ApprovalStore, runs: Runs, intake: Intake) -> None:
+    def __init__(self, store: ApprovalStore, effects: EffectStore, runs: Runs, intake: Intake) -> None:
         self._store = store
+        self._effects = effects
         self._runs = runs
         self._intake = intake
 
     async def __call__(self, found: Instance) -> NamedCall | BeginOutcome:
         """Let the call pass with how its approval stands, or answer it. Raises StoreUnavailable."""
-        if found.effect is None or not _is_to_the_letter(found.call, found.effect):
-            found = await self._as_edited(found)
+        found = await self._as_edited(found)
         call, effect = found.call, found.effect
-        if effect is not None and effect.life.state != "pending":
-            return call
-        need = await self._need(found)
+        is_pending = effect is None or effect.life.state == "pending"
+        need = await self._need(found) if is_pending else None
         if need is None:
             return call
         latest = await self._store.latest(call.tenant, call.key(call.start))
@@ -65,7 +63,9 @@ class ApprovalGate:
             if denied is not None:
                 return await self._ended(call, denied)
             latest = await self._ask(call, need, 1)
-        elif self._must_ask_again(found, latest):
+        elif latest.approval.decided == "cancelled" and await self._is_run_over(call):
+            return call
+        elif self._must_ask_again(found, latest, need.rule):
             latest = await self._ask(call, need, latest.approval.question.round + 1)
         if latest.approval.state_at(latest.at) in ("denied", "cancelled"):
             return await self._ended(call, latest.approval)
@@ -75,8 +75,10 @@ class ApprovalGate:
         run = None if call.request.run is None else await self._runs.get(call.tenant, call.request.run)
         return run is not None and run.ended_at is not None
 
-    def _must_ask_again(self, found: Instance, latest: Standing) -> bool:
-        """Say whether the last question does not cover the call: it has run out, or was about another call.
+    def _must_ask_again(self, found: Instance, latest: Standing, rule: ApprovalRule) -> bool:
+        """Say whether the last question does not cover the call.
+
+        It has run out, was approved and taken back, was about another call, or waits for less than the rule wants now.
 
         Where the effect is there, other arguments of the same identity are what was approved in other words: what
         was approved runs.
@@ -85,6 +87,8 @@ class ApprovalGate:
         state = latest.approval.state_at(latest.at)
         if state == "expired":
             return call.request.reopen
+        if latest.approval.is_withdrawn or (state == "open" and is_stricter(rule, question)):
+            return True
         is_other = found.effect is None and question.digest != call.reading.arguments_digest
         return state in ("open", "approved") and (is_other or question.tool_version != call.named_by.tool.version)
 
@@ -92,9 +96,9 @@ class ApprovalGate:
         """Return the rule by which a person must be asked, pinned or of today; None where none must."""
         call = found.call
         arguments = cast("JsonValue", call.request.arguments)
-        declared = (known.tool.declaration.approval for known in (call.named_by, call.held))
+        declared = (*(known.tool.declaration.approval for known in (call.named_by, call.held)), *call.also_asked)
         rules = [rule for rule in declared if rule is not None and (call.needs_approval or is_needed(rule, arguments))]
-        repeated = await self._repeated(call) if call.rules.repeat == "ask" and call.start > 1 else None
+        repeated = await self._repeated(found) if call.rules.repeat == "ask" else None
         if not rules and repeated is None and not call.needs_approval:
             return None
         because = "fork" if call.needs_approval else "rule"
@@ -108,8 +112,17 @@ class ApprovalGate:
             why["worker"] = call.request.worker
         return _Need(rule=strictest(rules), evidence=why)
 
-    async def _repeated(self, call: NamedCall) -> Key | None:
-        """Return the nearest earlier instance that succeeded, which the call would repeat; None where none did."""
+    async def _repeated(self, found: Instance) -> Key | None:
+        """Return an instance of any occurrence that was or may be applied, which the call would repeat."""
+        call = found.call
+        rival = await self._effects.rival(call.slot, call.key(call.start))
+        if rival is not None:
+            is_done = rival.succeeded_at is not None
+            return None if is_done and not is_repeat(rival.succeeded_at, call.rules, found.at) else rival.key
+        return await self._repeated_unlisted(call)
+
+    async def _repeated_unlisted(self, call: NamedCall) -> Key | None:
+        """Return the nearest earlier instance that succeeded of those whose slot was not kept: it was no such tool."""
         nearest = call.start - 1
         for rank in range(nearest, max(0, nearest - _FARTHEST_BACK), -1):
             seen = await self._intake.do(call.lane, look(call.key(rank)))
@@ -156,74 +169,35 @@ class ApprovalGate:
         return call if ending is None else await self._intake.do(call.lane, end(call, ending))
 
     async def _as_edited(self, found: Instance) -> Instance:
-        """Return the instance whose approver put this call's arguments in the place of what was asked for."""
-        call = found.call
-        within = Within(None if call.is_tenant_wide else call.request.run)
-        edited = await self._store.edited(call.tenant, within, call.request.tool, call.reading.arguments_digest)
-        if edited is None:
+        """Return the instance whose approver put this call's arguments in the place of what was asked for.
+
+        Else the call's own, with how many such edits are over: the lease is granted only if no other comes meanwhile.
+        """
+        call, key = found.call, found.call.key(found.call.start)
+        has_begun = found.effect is not None and found.effect.life.fence > NEVER_GRANTED
+        if found.effect is not None and has_begun and _is_to_the_letter(call, found.effect):
             return found
-        key = edited.question.key
-        seen = await self._intake.do(call.lane, look(key))
-        effect = seen.effect
-        if effect is None or not _is_meant(found, effect):
+        edits = await self._store.edited(call.tenant, key, call.reading.arguments_digest)
+        for edited in edits:
+            if edited.question.key == key or not has_begun:
+                meant = await meant_by(self._intake, call, edited)
+                if meant is not None:
+                    return meant
+        if has_begun:
             return found
-        meant = _as_begun(call, effect)
-        event = Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
-        admission = admit(meant.as_read_now(effect), meant.compared, event, meant.rules_for(effect), seen.at)
-        if meant.key(meant.start) != key or isinstance(admission, NextGeneration):
-            return found
-        return Instance(call=meant, effect=effect, at=seen.at)
+        over = sum(edited.edit_key == key for edited in edits)
+        return msgspec.structs.replace(found, call=msgspec.structs.replace(call, edits=over))
 
 
 def _is_to_the_letter(call: NamedCall, effect: Effect) -> bool:
     return call.as_read_now(effect).intent.arguments_digest == call.reading.arguments_digest
 
 
-def _is_meant(found: Instance, effect: Effect) -> bool:
-    """Say whether a call may mean an effect that was edited to its arguments.
-
-    By its name it does; by its arguments alone it does where those are its name, and it is no deliberate repeat.
-    """
-    call, intent = found.call, effect.intent
-    if found.effect is not None:
-        return found.effect.intent.key == intent.key
-    return call.rule == "once" and intent.rule == "once" and call.request.occurrence == intent.occurrence
-
-
-def _as_begun(call: NamedCall, effect: Effect) -> NamedCall:
-    """Return the call as the one that the effect was begun with."""
-    intent = effect.intent
-    rule: KeyRule = intent.rule
-    values = {"once": intent.identity_digest, "step": (intent.caller_step or "").encode()}
-    value = values.get(rule, (intent.business_key or "").encode())
-    run_id = None if rule == "once" and call.named_by.is_tenant_wide else call.run_id
-    return msgspec.structs.replace(
-        call,
-        rule=rule,
-        slot=slot(call.tenant, run_id, intent.tool, rule, value),
-        reading=Reading(
-            identity=b"",
-            content=b"",
-            identity_digest=intent.identity_digest,
-            arguments_digest=intent.arguments_digest,
-        ),
-        request=msgspec.structs.replace(
-            call.request,
-            arguments=restored(arguments_of(intent.arguments), call.request.arguments),
-            step=intent.caller_step,
-            business_key=intent.business_key,
-            occurrence=intent.occurrence,
-        ),
-        start=intent.generation - intent.occurrence + 1,
-    )
-
-
 def _needed(call: NamedCall, latest: Standing) -> NeededApproval:
     approval = latest.approval
     question = approval.question
-    edited = None if approval.edit is None else approval.edit.arguments
-    if edited is None and question.digest != call.reading.arguments_digest:
-        edited = question.arguments  # what was approved, not what the call says now
+    approved = question.arguments if approval.edit is None else approval.edit.arguments
+    is_as_written = canonical(arguments_of(approved)) == canonical(call.stored_arguments)
     return NeededApproval(
         id=approval.id,
         key=question.key,
@@ -231,5 +205,5 @@ def _needed(call: NamedCall, latest: Standing) -> NeededApproval:
         summary=question.summary,
         quorum=question.quorum,
         expires_at=approval.expires_at,
-        edited=edited if approval.decided == "approved" else None,
+        edited=approved if approval.decided == "approved" and not is_as_written else None,
     )

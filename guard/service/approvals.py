@@ -1,33 +1,24 @@
 """Approvals as persons meet them: listed, waited for, decided, taken back. What a decision does is written here."""
 
 import asyncio
-from typing import Final, assert_never
+from typing import assert_never
 from uuid import UUID
 
 import msgspec
 
-from guard.core.approvals import Approval, Ballot, Counted, Edit, NotCounted, Repeated, Weighed
-from guard.core.arguments import arguments_of
+from guard.core.approvals import Approval, Ballot, Counted, NotCounted, Repeated, Weighed
 from guard.core.effects import SECOND, Effect, Instant, Key, TenantId
-from guard.core.keys import effect_key, slot
-from guard.core.redaction import marks
-from guard.ports.approvals import ApprovalFilter, ApprovalStore, SameAs, Standing, Told, Within
+from guard.ports.approvals import ApprovalFilter, ApprovalStore, SameAs, Standing, Told
 from guard.service.amend import Amend, look
 from guard.service.begin import sleep_until_told
+from guard.service.edits import Collision, Edits
 from guard.service.endings import amendment_of, ending_of
 from guard.service.intake import Intake
 from guard.service.outcomes import Refused
-from guard.service.registry import KnownTool, Registry
-from guard.service.runs import Runs
-from guard.service.understanding import read_arguments
 from guard.service.waiting import GLANCE_SECONDS, Waiters
 from twiceshy_contract.approvals import Verdict
 
 _EFFECT_IS_OVER = "its effect is over"
-_NOT_KNOWN: Final = (
-    "some of its arguments are not stored, so nobody can say which effect other ones would name. Deny it, and let the "
-    "agent ask anew."
-)
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,15 +36,13 @@ class Approvals:
     def __init__(
         self,
         store: ApprovalStore,
-        registry: Registry,
-        runs: Runs,
+        edits: Edits,
         amend: Amend,
         intake: Intake,
         waiters: Waiters,
     ) -> None:
         self._store = store
-        self._registry = registry
-        self._runs = runs
+        self._edits = edits
         self._amend = amend
         self._intake = intake
         self._waiters = waiters
@@ -85,18 +74,21 @@ class Approvals:
         if effect is not None and effect.is_final and _is_open(found):
             await self._store.cancel(tenant, approval, None, _EFFECT_IS_OVER)
             return _effect_is_over(found.approval, effect)
-        known = await self._known(tenant, found.approval)
-        edit = await self._edit(found.approval, effect, known, word)
-        if isinstance(edit, Refused):
-            return edit
+        edited = None if word.arguments is None else await self._edits(found.approval, effect, word.arguments)
+        if isinstance(edited, Refused):
+            return edited
+        if isinstance(edited, Collision):
+            return _collision(found.approval, edited.other)
+        edit, earlier = (None, 0) if edited is None else (edited.edit, edited.earlier)
         ballot = Ballot(person=word.person, verdict=word.verdict, reason=word.reason, edit=edit)
-        is_named_by_arguments = effect is None or effect.intent.rule == "once"
-        within = Within(None if known.is_tenant_wide else found.approval.question.run)
-        told = await self._store.decide(tenant, approval, ballot, within if is_named_by_arguments else None)
+        told = await self._store.decide(tenant, approval, ballot, earlier)
         return _not_found(approval) if told is None else await self._answer(tenant, told, word.person)
 
     async def cancel(self, tenant: TenantId, approval: UUID, by: str | None, reason: str) -> Standing | Refused:
-        """Take a question back: what it was asked for does not run. Raises StoreUnavailable."""
+        """Take a question back. Raises StoreUnavailable.
+
+        What it was asked for does not run; an approved one that has not begun is asked anew by the next call.
+        """
         told = await self._store.cancel(tenant, approval, by, reason)
         return _not_found(approval) if told is None else await self._answer(tenant, told, by or "")
 
@@ -115,41 +107,11 @@ class Approvals:
                 return await self._same_as(approval, key)
         assert_never(told.said)
 
-    async def _edit(
-        self, approval: Approval, effect: Effect | None, known: KnownTool, word: Word
-    ) -> Edit | Refused | None:
-        """Understand the arguments that a person puts in, and refuse those that name another effect."""
-        if word.arguments is None:
-            return None
-        asked = arguments_of(approval.question.arguments)
-        if word.arguments == asked:
-            return None
-        if marks(asked):
-            return Refused(code="edit-refused", detail=f"{_named(approval)}: {_NOT_KNOWN}")
-        reading = read_arguments(word.arguments, known)
-        if reading.arguments_digest == approval.question.digest:
-            return None
-        if effect is not None and effect.intent.rule == "once":
-            run_id = None if known.is_tenant_wide else effect.intent.run_id
-            named = slot(approval.tenant, run_id, effect.intent.tool, "once", reading.identity_digest)
-            key = effect_key(named, run_id, effect.intent.occurrence, 1)
-            is_same = reading.identity_digest == effect.intent.identity_digest
-            other = None if is_same else (await self._intake.do(key, look(key))).effect
-            if other is not None:
-                return _collision(approval, other)
-        return Edit(msgspec.json.encode(word.arguments), reading.arguments_digest)
-
     async def _same_as(self, approval: Approval, key: Key) -> Refused:
         other = (await self._intake.do(key, look(key))).effect
         if other is not None:
             return _collision(approval, other)
         return Refused(code="edit-refused", detail=f"{_named(approval)}: effect {key.hex()} has these arguments.")
-
-    async def _known(self, tenant: TenantId, approval: Approval) -> KnownTool:
-        """Return the version of the tool by which the call is read: the one that its run is pinned to."""
-        held = await self._registry.find(tenant, approval.question.tool)
-        run = None if approval.question.run is None else await self._runs.get(tenant, approval.question.run)
-        return held if run is None else await self._registry.pinned(tenant, run.id, held)
 
 
 def _is_open(standing: Standing) -> bool:
@@ -191,13 +153,16 @@ def _not_counted(standing: Standing, said: Weighed, person: str) -> Refused:
     approval = standing.approval
     objection = said.objection if isinstance(said, NotCounted) else "decided"
     if objection == "expired":
-        detail = f"{_named(approval)} has run out; {person or 'nobody'} can decide it no more."
+        detail = f"{_named(approval)} has run out: nobody can decide it or take it back any more."
         return Refused(code="approval-expired", detail=detail)
     if objection == "own request":
         detail = f"{_named(approval)} was asked for by {person}; with four eyes somebody else decides."
         return Refused(code="forbidden", detail=detail)
     if objection == "decided before":
         detail = f"{person} has spoken about {_named(approval)[0].lower()}{_named(approval)[1:]} already, otherwise."
+        return Refused(code="decided-already", detail=detail)
+    if objection == "begun":
+        detail = f"{_named(approval)} cannot be taken back any more: the call that it let run has begun."
         return Refused(code="decided-already", detail=detail)
     if objection == "other arguments":
         others = ", ".join(vote.person for vote in approval.votes)

@@ -5,18 +5,24 @@ import itertools
 from collections.abc import Generator
 from typing import assert_never
 
-from guard.core.effects import AttemptToken, Duration, Instant, TenantId
+import msgspec
+
+from guard.core.effects import AttemptToken, Duration, Effect, Instant, TenantId
 from guard.core.situation import Event
-from guard.ports.steps import Found, HoldGone, Insert, Look, RunClosed, Sibling, Step, StepResult, Written
+from guard.ports.steps import Found, Insert, Look, Overruled, Step, StepResult, Written
 from guard.service.gates import Gates, Over
 from guard.service.intake import Intake
 from guard.service.measures import Measures
 from guard.service.naming import NamedCall, Naming
 from guard.service.outcomes import Awaiting, BeginOutcome, Granted, Refused, Replayed, Stubbed
 from guard.service.records import Records
-from guard.service.ruling import as_written, barred, lease_of, rule, rule_on_new
+from guard.service.ruling import Ruling, as_written, barred, lease_of, rule, rule_on_new
 from guard.service.waiting import GLANCE_SECONDS, Waiters
 from twiceshy_contract.effects import BeginRequest
+
+
+class Overtaken(msgspec.Struct, frozen=True):
+    """A person has spoken meanwhile: the gates must look again."""
 
 
 class Begin:
@@ -56,11 +62,17 @@ class Begin:
                 return passed
             outcome = await self._intake.do(call.lane, begin(passed))
             if isinstance(outcome, Over):
-                call = await self._gates.newer(call, outcome.rank)
+                if not outcome.has_slot:
+                    self._records.forget((call.key(outcome.rank),))
+                call = await self._gates.newer(call, outcome)
+                if outcome.outcome is None or call.start != outcome.rank + 1:
+                    continue
+                outcome = outcome.outcome
+            if isinstance(outcome, Overtaken):
                 continue
             if isinstance(outcome, Replayed):
                 self._records.keep(outcome.effect)
-            return outcome
+            return outcome if passed.is_plain else await self._gates.confirmed(passed, outcome)
 
     def _replayed(self, call: NamedCall) -> Replayed | None:
         """Answer from what this process has seen; None where only the database can say."""
@@ -150,40 +162,56 @@ def _ring(told: asyncio.Future[bool]) -> None:
         told.set_result(False)
 
 
-def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome | Over]:
+def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome | Over | Overtaken]:
     """Assume that the effect is new; where it is not, rule on what is there and set the ruling by version."""
     request, rank = call.request, call.start
     token, lease = AttemptToken(request.attempt), lease_of(call)
     event = Event(name="begin", token=token, lease=lease, reopen=request.reopen)
     found = yield _first(call, rank, token, lease)
     while True:
-        match found:
-            case Written(effect=effect, at=at):
-                return Granted(effect=effect, token=token, at=at, lease=lease)
-            case RunClosed() | Sibling() | HoldGone():
-                return barred(call, found)
-            case Found(effect=effect, at=at):
-                ruling = rule_on_new(call, event, at) if effect is None else rule(call, effect, event, at)
-                if ruling is None:
-                    if call.named_by.looks_up or not call.is_plain:
-                        return Over(rank)
-                    rank += 1
-                    found = yield _first(call, rank, token, lease)
-                elif ruling.planned is None:
-                    return ruling.outcome
-                else:
-                    found = yield ruling.planned
-                    if isinstance(found, Written):
-                        return as_written(ruling.outcome, found)
-            case _:
-                assert_never(found)
+        if isinstance(found, Written):
+            return Granted(effect=found.effect, token=token, at=found.at, lease=lease)
+        if isinstance(found, Overruled):
+            return Overtaken()
+        if not isinstance(found, Found):
+            return barred(call, found)
+        effect, at = found.effect, found.at
+        ruling = rule_on_new(call, event, at) if effect is None else _meant(call, rank, effect, event, at)
+        if isinstance(ruling, Over):
+            if call.named_by.looks_up or ruling.has_slot or not call.is_plain:
+                return ruling
+            rank += 1
+            found = yield _first(call, rank, token, lease)
+        elif ruling.planned is None:
+            return ruling.outcome
+        else:
+            found = yield ruling.planned
+            if isinstance(found, Written):
+                return as_written(ruling.outcome, found)
+
+
+def _meant(call: NamedCall, rank: int, effect: Effect, event: Event, at: Instant) -> Ruling | Over:
+    """Rule on the instance of a rank, or say that a later one is meant, or may be."""
+    ruling = rule(call, effect, event, at)
+    if ruling is None:
+        return Over(rank=rank, has_slot=effect.intent.slot is not None)
+    if call.may_hide_newer(effect):
+        return Over(rank=rank - 1, has_slot=True, outcome=ruling.outcome)
+    return ruling
 
 
 def _first(call: NamedCall, rank: int, token: AttemptToken, lease: Duration) -> Insert | Look:
     """Return the first step about an instance: make it, or, where it may not simply be made, look."""
     if call.approval is not None:
         return Look(key=call.key(rank))
-    return Insert(intent=call.intent(rank), token=token, lease=lease, alone=call.needs_alone, hold=call.hold)
+    return Insert(
+        intent=call.intent(rank),
+        token=token,
+        lease=lease,
+        alone=call.needs_alone,
+        hold=call.hold,
+        consent=call.consent,
+    )
 
 
 def watch(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
@@ -195,7 +223,7 @@ def watch(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome]:
         if not isinstance(found, Found) or found.effect is None:
             return Refused(code="retry-later", detail="The effect is gone; begin again.", retry_after=0.0)
         ruling = rule(call, found.effect, event, found.at)
-        if ruling is None and call.named_by.looks_up:
+        if ruling is None and (call.named_by.looks_up or found.effect.intent.slot is not None):
             return Refused(
                 code="retry-later", detail="The effect is over; begin again.", effect=found.effect, retry_after=0.0
             )

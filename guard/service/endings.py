@@ -9,7 +9,7 @@ from guard.core.approvals import Approval
 from guard.core.effects import Effect, Instant
 from guard.core.lifecycle import Decision, decide
 from guard.core.situation import Event
-from guard.ports.steps import Found, HoldGone, Look, Replace, RunClosed, Sibling, Step, StepResult, Written
+from guard.ports.steps import Found, HoldGone, Look, Overruled, Replace, RunClosed, Sibling, Step, StepResult, Written
 from guard.service.amend import Amendment
 from guard.service.naming import NamedCall
 from guard.service.outcomes import BeginOutcome, Replayed
@@ -37,7 +37,7 @@ def ending_of(approval: Approval) -> Ending | None:
         message = denial.reason or f"{denial.person} denied it and gave no reason"
         outcome = _outcome(DENIED_TYPE, message, approval, denial.person)
         return Ending(event="denied", outcome=outcome, resolution=f"denied by {denial.person}: {message}")
-    if approval.decided == "cancelled":
+    if approval.decided == "cancelled" and not approval.is_withdrawn:
         reason, by = approval.cancel_reason or "the question was taken back", approval.cancelled_by
         whose = "" if by is None else f" by {by}"
         outcome = _outcome(CANCELLED, reason, approval, by)
@@ -66,7 +66,7 @@ def end(call: NamedCall, ending: Ending) -> Generator[Step, StepResult, BeginOut
         match found:
             case Written(effect=effect):
                 return Replayed(effect=effect, drift=(), is_shared=call.is_of_another_run(effect))
-            case RunClosed() | Sibling() | HoldGone():
+            case RunClosed() | Sibling() | HoldGone() | Overruled():
                 return barred(call, found)
             case Found():
                 effect = found.effect or _asked(call, found.at)

@@ -7,7 +7,7 @@ import msgspec
 from guard.core.effects import AttemptToken, Effect, Fence, Instant, Key, TenantId, seconds
 from guard.core.lifecycle import Decision
 from guard.core.situation import Event
-from guard.ports.steps import Finish, Found, HoldGone, RunClosed, Sibling, Step, StepResult, Written
+from guard.ports.steps import Finish, Found, HoldGone, Overruled, RunClosed, Sibling, Step, StepResult, Written
 from guard.service.amend import Amend, Amendment, not_found
 from guard.service.intake import Intake
 from guard.service.jitter import Jitter
@@ -51,7 +51,7 @@ def _finish(step: Finish) -> Generator[Step, StepResult, Settled | Found | Refus
             return Settled(effect=effect, at=at)
         case Found():
             return result
-        case RunClosed() | Sibling() | HoldGone():
+        case RunClosed() | Sibling() | HoldGone() | Overruled():
             return not_found(step.key)
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 from guard.core.effects import TenantId
 from guard.core.flags import Flag, RaisedFlag
 from guard.ports.flags import FlagFilter, FlagStore
+from twiceshy_contract.flags import FlagKind
 
 
 class Flags:
@@ -14,8 +15,15 @@ class Flags:
         self._store = store
 
     async def raise_flag(self, tenant: TenantId, flag: Flag) -> None:
-        """Raise a flag; one of its kind for its subject is enough. Raises StoreUnavailable."""
+        """Raise a flag; one of its kind for its subject is enough, unless it was closed by itself.
+
+        Raises StoreUnavailable.
+        """
         await self._store.raise_all(tenant, [flag])
+
+    async def settled(self, tenant: TenantId, kind: FlagKind, subjects: str, reason: str) -> None:
+        """Close the open flags of a kind whose subjects begin so: their cause is gone. Raises StoreUnavailable."""
+        await self._store.settle(tenant, kind, subjects, reason)
 
     async def page(self, tenant: TenantId, chosen: FlagFilter) -> tuple[list[RaisedFlag], str | None]:
         """Return flags, newest first, and the cursor of the next page. Raises ValueError for a foreign cursor."""

@@ -11,16 +11,24 @@ import msgspec
 from guard.core.approvals import is_needed
 from guard.core.effects import AttemptToken, Effect, Key, RunId
 from guard.core.forks import Fork, Lineage, LiveTool, allowance, lineage
+from guard.core.keys import downstream_key
 from guard.core.policy import ForkedCall, Recorded, Ruled, Simulated, Standing, rule_on
 from guard.core.templates import Known, rendered
-from guard.core.tools import UNDECLARED_VERSION
-from guard.ports.forks import ForkStore, Given, Wanted
+from guard.core.tools import UNDECLARED_VERSION, undeclared
+from guard.ports.forks import ForkStore, Gave, Given, Wanted
 from guard.service.naming import NamedCall
 from guard.service.recent import Recent
+from guard.service.registry import Registry
+from twiceshy_contract.canonical import canonical
+from twiceshy_contract.policies import ApprovalRule
 from twiceshy_contract.refusals import JsonValue, Refusal
+from twiceshy_contract.tools import ToolDeclaration
 
 MAX_KNOWN: Final = 10_000
 """Records of forks whose extent a process remembers; it never changes."""
+_AT_FIRST: Final = 16
+_AT_ONCE: Final = 512
+"""Instances of a slot that are looked at by one statement: a few at first, then as many again as before."""
 
 
 class Forked(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +36,7 @@ class Forked(msgspec.Struct, frozen=True, kw_only=True):
 
     id: RunId
     fork: Fork
+    ancestors: tuple[RunId, ...]
     lineage: Lineage
 
 
@@ -48,33 +57,40 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """A ruling with all that it is carried out by: the outcome of the record or of the simulator (JSON text)."""
+    """A ruling with all that it is carried out by: the outcome of the record or of the simulator (JSON text).
+
+    `also_asked` are the rules of approvals that the runs of the record keep to.
+    """
 
     ruled: Ruled
     call: ForkedCall
     found: Found
     simulated: bytes | None
     terms: LiveTool | None
+    also_asked: tuple[ApprovalRule, ...]
 
 
 class ForkRulings:
     """Rules on calls in forks."""
 
-    def __init__(self, store: ForkStore) -> None:
+    def __init__(self, store: ForkStore, registry: Registry) -> None:
         self._store = store
-        self._lineages: Recent[RunId, Lineage] = Recent(MAX_KNOWN)
+        self._registry = registry
+        self._known: Recent[RunId, Forked] = Recent(MAX_KNOWN)
 
     async def forked(self, run: RunId, fork: Fork) -> Forked:
         """Return a fork with the extent of its record. Raises StoreUnavailable."""
-        known = self._lineages.get(run)
+        known = self._known.get(run)
         if known is None:
-            known = lineage(fork, await self._store.ancestors(fork.parent_id))
-            self._lineages.keep(run, known)
-        return Forked(id=run, fork=fork, lineage=known)
+            known = await self.imagined(run, fork)
+            self._known.keep(run, known)
+        return known
 
     async def imagined(self, run: RunId, fork: Fork) -> Forked:
         """Return a fork that need not exist, under an id that no run has. Raises StoreUnavailable."""
-        return Forked(id=run, fork=fork, lineage=lineage(fork, await self._store.ancestors(fork.parent_id)))
+        found = await self._store.ancestors(fork.parent_id)
+        ancestors = (fork.parent_id, *(ancestor.parent_id for ancestor in found))
+        return Forked(id=run, fork=fork, ancestors=ancestors, lineage=lineage(fork, found))
 
     async def judge(
         self, call: NamedCall, forked: Forked, imagined: Imagined, approval: Standing = "missing"
@@ -85,12 +101,13 @@ class ForkRulings:
         terms = forked.fork.terms_of(call.request.tool)
         known = _known(call, found.key)
         simulated, outcome = _simulated(call, known)
-        declared = (call.named_by.tool.declaration, call.held.tool.declaration)
+        kept = await self._kept_to(call, forked)
+        declared = (call.named_by.tool.declaration, call.held.tool.declaration, *kept)
         arguments = cast("JsonValue", call.request.arguments)
-        asks = call.rules.effect_class == "side_effect" or any(is_needed(said.approval, arguments) for said in declared)
+        asks = any(said.class_ == "side_effect" or is_needed(said.approval, arguments) for said in declared)
         forked_call = ForkedCall(
-            classes=(declared[0].class_, declared[1].class_),
-            rules=(declared[0].fork, declared[1].fork),
+            classes=tuple(said.class_ for said in declared),
+            rules=tuple(said.fork for said in declared),
             is_registered=call.held.tool.version > UNDECLARED_VERSION,
             recorded=found.recorded,
             allowance=allowance(terms, known, len(let - {found.key})),
@@ -98,20 +115,44 @@ class ForkRulings:
             approval=approval if asks else "not needed",
             reads=forked.fork.reads,
         )
-        return Judged(ruled=rule_on(forked_call), call=forked_call, found=found, simulated=outcome, terms=terms)
+        return Judged(
+            ruled=rule_on(forked_call),
+            call=forked_call,
+            found=found,
+            simulated=outcome,
+            terms=terms,
+            also_asked=tuple(said.approval for said in kept if said.approval is not None),
+        )
+
+    async def _kept_to(self, call: NamedCall, forked: Forked) -> list[ToolDeclaration]:
+        """Return the other versions of the tool that the runs of the record keep to, some since the fork was made."""
+        tool = call.request.tool
+        versions = await self._store.pins(forked.ancestors, tool)
+        kept: list[ToolDeclaration] = []
+        for version in sorted(versions - {call.named_by.tool.version, call.held.tool.version}):
+            found = None if version == UNDECLARED_VERSION else await self._registry.version(call.tenant, tool, version)
+            kept.append((found or undeclared(call.tenant, tool)).declaration)
+        return kept
 
     async def _recorded(self, call: NamedCall, forked: Forked, imagined: Imagined, let: set[Key]) -> Found:
         """Find what the record has for the instance that the call means in the fork."""
+        gave: dict[Key, Gave] = {key: given.gave for key, given in imagined.given.items()}
+        read = 0
         for rank in itertools.count(1):
+            if rank > read:
+                more = [call.key(later) for later in range(rank, rank + min(max(read, _AT_FIRST), _AT_ONCE))]
+                gave = await self._store.gave(forked.id, more) | gave
+                read += len(more)
             key = call.key(rank)
             if key in let:
                 return Found(key=key, recorded="nothing")
-            given = imagined.given.get(key) or await self._store.given(forked.id, key)
-            if given is None:
+            if key not in gave:
                 return await self._fresh(call, key, forked, imagined)
-            if not _is_over(given, call):
-                recorded = _said(call, given.origin, forked.lineage)
-                return Found(key=key, recorded=recorded, origin=given.origin, given=given)
+            if not _is_over(gave[key], call):
+                given = imagined.given.get(key) or await self._store.given(forked.id, key)
+                if given is not None:
+                    recorded = _said(call, given.origin, forked.lineage)
+                    return Found(key=key, recorded=recorded, origin=given.origin, given=given)
         raise AssertionError("there is no last rank")
 
     async def _fresh(self, call: NamedCall, key: Key, forked: Forked, imagined: Imagined) -> Found:
@@ -133,14 +174,13 @@ def _said(call: NamedCall, origin: Effect, record: Lineage) -> Recorded:
     return "before the cut" if record.repeats(origin.intent.run_id, origin.intent.step) else "after the cut"
 
 
-def _is_over(given: Given, call: NamedCall) -> bool:
+def _is_over(gave: Gave, call: NamedCall) -> bool:
     """Say whether what was given is over for the call, as an effect of its own would be: a later one is meant."""
-    if given.token == AttemptToken(call.request.attempt):
+    if gave.token == AttemptToken(call.request.attempt):
         return False
-    origin, rules = given.origin, call.rules
-    if origin.life.state == "failed":
-        return origin.intent.arguments_digest != call.reading.arguments_digest
-    return rules.repeat != "replay" or (rules.effect_class == "idempotent" and given.delivered)
+    if gave.is_failed:
+        return gave.arguments_digest != call.reading.arguments_digest
+    return call.rules.repeat != "replay" or (call.rules.effect_class == "idempotent" and gave.delivered)
 
 
 def _wanted(call: NamedCall) -> Wanted:
@@ -161,6 +201,7 @@ def _known(call: NamedCall, key: Key) -> Known:
     return {
         "arguments": cast("JsonValue", request.arguments),
         "key": key.hex(),
+        "downstream_key": downstream_key(key, 0),
         "run": request.run,
         "step": request.step,
         "tool": request.tool,
@@ -174,6 +215,7 @@ def _simulated(call: NamedCall, known: Known) -> tuple[Simulated, bytes | None]:
         return "nothing", None
     try:
         result = rendered(simulator.result, known)
+        canonical(result)
     except Refusal:
         return "a failure", None
     return "an outcome", msgspec.json.encode({"result": result})

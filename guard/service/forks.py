@@ -10,14 +10,16 @@ from typing import Final, assert_never
 
 import msgspec
 
-from guard.core.effects import AttemptToken, Effect, Key
+from guard.core.effects import AttemptToken, Effect, Instant, Key
+from guard.core.situation import Event
 from guard.ports.forks import ForkStore
 from guard.service.fork_rulings import Forked, ForkRulings, Imagined, Judged
 from guard.service.gates import Instance
 from guard.service.naming import NamedCall
 from guard.service.outcomes import BeginOutcome, Refused, Stubbed
-from guard.service.ruling import differing
+from guard.service.ruling import differing, rule
 from guard.service.runs import Runs
+from guard.service.verdicts import refusal
 from twiceshy_contract.policy import PolicyRule
 
 _NOTHING: Final = Imagined()
@@ -65,12 +67,14 @@ class ForkGate:
                 return passed
 
     async def _carried_out(self, call: NamedCall, forked: Forked, judged: Judged) -> NamedCall | BeginOutcome | None:
-        """Do what was ruled; None where another call was given the effect meanwhile."""
+        """Do what was ruled; None where another call was given the effect, or its record has expired, meanwhile."""
         ruled = judged.ruled
         match ruled.decision:
             case "recorded":
                 origin = await self._given(call, forked, judged)
-                return None if origin is None else _recorded(call, origin, ruled.rule)
+                if origin is None or origin.outcome is None:
+                    return None
+                return _recorded(call, origin, origin.outcome, ruled.rule)
             case "stub":
                 return _stubbed(call, judged.simulated or b"{}", ruled.rule)
             case "live":
@@ -108,9 +112,19 @@ class LiveCalls:
         if standing in ("open", "expired"):
             return call  # the begin says how it stands
         if call.needs_approval and standing != "approved":
-            return _refused(call, "needs approval")
+            if effect is None or effect.life.state == "pending":
+                return _refused(call, "needs approval")
+            return _occupied(call, effect, found.at)
         may_run = await self._store.let_run(call.run_id, call.request.tool, call.key(call.start), call.most)
         return call if may_run else _refused(call, "live calls used up")
+
+
+def _occupied(call: NamedCall, effect: Effect, at: Instant) -> Refused:
+    """Say that another run executes the effect, or has left it in doubt: nobody can approve it before that is over."""
+    ruling = rule(call, effect, Event(name="begin", token=AttemptToken(call.request.attempt)), at)
+    if ruling is not None and isinstance(ruling.outcome, Refused):
+        return ruling.outcome
+    return refusal("in_doubt", effect, call.rules, at)
 
 
 def _let_pass(call: NamedCall, judged: Judged) -> NamedCall | Refused:
@@ -123,13 +137,15 @@ def _let_pass(call: NamedCall, judged: Judged) -> NamedCall | Refused:
         )
     return msgspec.structs.replace(
         call,
+        rules=msgspec.structs.replace(call.rules, effect_class=judged.call.effect_class),
+        also_asked=judged.also_asked,
         needs_approval=judged.call.effect_class == "side_effect",
         most=None if judged.terms is None else judged.terms.calls,
     )
 
 
-def _recorded(call: NamedCall, origin: Effect, rule: str) -> Stubbed:
-    stubbed = _stubbed(call, origin.outcome or b"{}", rule)
+def _recorded(call: NamedCall, origin: Effect, outcome: bytes, rule: str) -> Stubbed:
+    stubbed = _stubbed(call, outcome, rule)
     drift: tuple[str, ...] = ()
     if origin.intent.arguments_digest != call.reading.arguments_digest:
         drift = differing(call.named_by.reader.differing_content, origin, call)

@@ -11,8 +11,8 @@ import msgspec
 from guard.core.effects import SECOND, Duration, Effect, Instant, Key, TenantId, instant, seconds
 from guard.core.holds import Barred, Changed, Claim, Hold, HoldVerb, Wish, change
 from guard.logs import logger
-from guard.ports.holds import Altered, Different, HoldFilter, HoldPage, HoldStore, Occupied, Placed, Standing
-from guard.ports.store import StoreUnavailable
+from guard.ports.holds import Altered, Different, Foreign, HoldFilter, HoldPage, HoldStore, Occupied, Placed, Standing
+from guard.ports.store import StatementFailed, StoreUnavailable
 from guard.service.outcomes import Refused
 from guard.service.recent import Recent
 from twiceshy_contract.holds import ChangeHoldRequest, PlaceHoldRequest, RenewHoldRequest
@@ -69,6 +69,8 @@ class Holds:
                 return occupied(wish, placed)
             case Different():
                 return _different(placed)
+            case Foreign():
+                return _foreign(wish)
         assert_never(placed)
 
     async def commit(self, tenant: TenantId, hold: UUID, request: ChangeHoldRequest) -> HoldOutcome:
@@ -94,7 +96,7 @@ class Holds:
     async def claim(self, wish: Wish) -> Placed | Occupied:
         """Place the hold of an effect, or find the one that it has; listen for the effect's end."""
         placed = await self._store.place(wish)
-        if isinstance(placed, Different):
+        if isinstance(placed, Different | Foreign):
             raise LookupError(f"the random id {wish.id} is that of another hold")
         if isinstance(placed, Placed) and wish.key is not None:
             self._bound.keep(wish.key, wish.id)
@@ -140,7 +142,7 @@ class Holds:
     async def _settle(self, key: Key) -> None:
         try:
             await self._store.settle(key)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, StatementFailed) as error:
             _log.warning("hold_not_settled", key=key.hex(), reason=str(error))
 
     async def _change(
@@ -252,9 +254,15 @@ def _moment(at: Instant) -> str:
 def _different(found: Different) -> Refused:
     paths = tuple(f"/{name}" for name in found.names)
     return Refused(
-        code="arguments-changed",
-        detail=f"The hold {found.hold.id} was placed with other words; they differ at {', '.join(paths)}. "
-        "Draw a new id for another hold.",
+        code="hold-differs",
+        detail=f"The hold {found.hold.id} was placed before by {found.hold.holder}; this request differs from that at "
+        f"{', '.join(paths)}. Say there what was said then, or draw a new id for another hold.",
         paths=paths,
         hold=found.hold,
+    )
+
+
+def _foreign(wish: Wish) -> Refused:
+    return Refused(
+        code="not-found", detail=f"There is no hold {wish.id} of yours, and the id is taken. Draw a new one at random."
     )

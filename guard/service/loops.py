@@ -12,7 +12,9 @@ from guard.service.outcomes import Refused
 class Loops:
     """A gate that lets so many attempts of a run begin a slot, all its occurrences together, and no more.
 
-    An attempt that asks again is not counted again, and one that was let pass is so again.
+    Only what is asked for anew counts: a new effect, or the answer of one that is over. Who tries again what was not
+    applied, waits for what is executed or approved, or meets doubt, goes round in no circle. An attempt that asks again
+    is not counted again, and one that was let pass is so again.
     """
 
     def __init__(self, store: LoopStore, flags: Flags) -> None:
@@ -23,7 +25,7 @@ class Loops:
         """Count the attempt; where there is no room for it, flag the run. Raises StoreUnavailable."""
         call = found.call
         limit = call.held.tool.declaration.loop_limit
-        if limit is None or call.run_id is None:
+        if limit is None or call.run_id is None or (found.effect is not None and not found.effect.is_final):
             return call
         if await self._store.admit(call.run_id, call.slot, AttemptToken(call.request.attempt), limit):
             return call

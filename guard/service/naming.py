@@ -8,11 +8,12 @@ import msgspec
 
 from guard.core.admission import Call
 from guard.core.arguments import Reading, arguments_of
-from guard.core.effects import Effect, Instant, Intent, Key, RunId, TenantId
+from guard.core.effects import AttemptToken, Effect, Instant, Intent, Key, RunId, TenantId
 from guard.core.keys import effect_key, slot
 from guard.core.lease import Rules, narrowed, stricter
 from guard.core.redaction import redacted, restored
 from guard.core.situation import ApprovalStanding
+from guard.ports.steps import Consent
 from guard.service.outcomes import Refused
 from guard.service.registry import KnownTool, Registry
 from guard.service.runs import KnownRun, Runs
@@ -21,6 +22,7 @@ from guard.service.understanding import slot_value, understood_by
 from guard.service.verdicts import only_reads
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.names import KeyRule
+from twiceshy_contract.policies import ApprovalRule
 from twiceshy_contract.refusals import Refusal
 
 
@@ -46,11 +48,12 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
 
     How it is named is its run's version of the tool, which does not change; `rules` are those of `held`, the
     registry's version of today. Where an effect of another version may be met that is allowed less than these, the
-    rules of all `versions` are known. What the gates find out is added: from which instance of the slot to `start`, how
-    the `approval` stands, and the `hold` that must be held still.
+    rules of all `versions` are known. What the gates find out is added: from which instance of the slot to `start`,
+    whether it `is_newest`, how the `approval` stands, how many `edits` of persons have come to these arguments and are
+    over, and the `hold` that must be held still.
 
-    A call that a fork lets run may need an approval whatever its tool says, and only so many of its tool may run:
-    `most`.
+    A call that a fork lets run may need an approval whatever its tool says, or by rules that the runs of the fork's
+    record keep to (`also_asked`), and only so many of its tool may run: `most`.
 
     A call repeats where an instance before `start` has succeeded and its window has not passed, however those between
     ended: a repeat that was denied does not hide the success before it.
@@ -68,9 +71,12 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
     versions: Mapping[int, Rules] = {}
     is_forked: bool = False
     start: int = 1
+    is_newest: bool = False
     approval: NeededApproval | None = None
+    edits: int | None = None
     hold: UUID | None = None
     needs_approval: bool = False
+    also_asked: tuple[ApprovalRule, ...] = ()
     most: int | None = None
 
     @property
@@ -84,6 +90,13 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
             or request.delivered
             or request.saga is not None
         )
+
+    @property
+    def consent(self) -> Consent | None:
+        """What persons have said, and must not have taken back when a lease is granted."""
+        asked = self.approval
+        approval = None if asked is None or asked.standing != "approved" else asked.id
+        return None if self.edits is None and approval is None else Consent(edits=self.edits, approval=approval)
 
     @property
     def compared(self) -> Call:
@@ -104,7 +117,7 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def rules_for(self, effect: Effect) -> Rules:
-        """Return today's rules, but no lower class than the effect's own version has.
+        """Return today's rules, but no lower class than the effect's own version has; its run's does not matter to it.
 
         An attempt sent the downstream key only if its version promised a window.
         """
@@ -112,7 +125,7 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         if version == self.named_by.tool.version:
             return self.rules
         own = self.versions[version].effect_class if version in self.versions else "side_effect"
-        effect_class = stricter(self.rules.effect_class, own)
+        effect_class = stricter(self.held.rules.effect_class, own)
         return msgspec.structs.replace(self.rules, provider_window=None, effect_class=effect_class)
 
     def as_read_now(self, effect: Effect) -> Effect:
@@ -122,24 +135,27 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         """
         if effect.intent.tool_version == self.named_by.tool.version or effect.intent.tool != self.request.tool:
             return effect
-        if effect.expired_at is not None:
-            return self._agreeing(effect)
-        try:
-            reading = self.named_by.reader.read(restored(arguments_of(effect.intent.arguments), self.request.arguments))
-        except Refusal:
-            return effect
+        reading = self.reading  # a record that has expired cannot be read any more: it is one of this very call
+        if effect.expired_at is None:
+            recorded = restored(arguments_of(effect.intent.arguments), self.request.arguments)
+            try:
+                reading = self.named_by.reader.read(recorded)
+            except Refusal:
+                return effect
         intent = msgspec.structs.replace(
             effect.intent, identity_digest=reading.identity_digest, arguments_digest=reading.arguments_digest
         )
         return msgspec.structs.replace(effect, intent=intent)
 
-    def _agreeing(self, effect: Effect) -> Effect:
-        """Return a record that cannot be read any more as one of this very call."""
-        digests = self.reading
-        intent = msgspec.structs.replace(
-            effect.intent, identity_digest=digests.identity_digest, arguments_digest=digests.arguments_digest
-        )
-        return msgspec.structs.replace(effect, intent=intent)
+    def may_hide_newer(self, effect: Effect) -> bool:
+        """Say whether a final effect may stand before newer instances of its slot, made by rules of before.
+
+        Within a run that is so only of what the run knew: its rules of windows and repeats stay.
+        """
+        is_own = effect.life.attempt(AttemptToken(self.request.attempt)) is not None
+        has_others = effect.intent.slot is not None and (self.is_tenant_wide or effect.delivered)
+        is_of_tool = effect.intent.tool == self.request.tool
+        return effect.is_final and is_of_tool and has_others and not self.is_newest and not is_own
 
     def is_of_another_run(self, effect: Effect) -> bool:
         """Say whether an effect was done by another run than the caller's."""
@@ -147,7 +163,7 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
 
     def from_instance_of(self, effect: Effect | None) -> Self:
         """Return the call as it starts from an instance of its slot."""
-        if effect is None or not self.named_by.looks_up:
+        if effect is None or not (self.named_by.looks_up or effect.intent.slot is not None):
             return self
         return msgspec.structs.replace(self, start=effect.intent.generation - effect.intent.occurrence + 1)
 

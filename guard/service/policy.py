@@ -17,7 +17,7 @@ from guard.service.gates import Gates
 from guard.service.naming import NamedCall, named_call
 from guard.service.outcomes import Refused
 from guard.service.registry import KnownTool, Registry, as_known
-from guard.service.runs import KnownRun, Runs, fork_of
+from guard.service.runs import KnownRun, Runs, check_terms, fork_of
 from guard.service.understanding import read_arguments, rule_of
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.names import EffectClass
@@ -85,6 +85,8 @@ class Policy:
 
     async def _place(self, tenant: TenantId, request: PolicyRequest) -> _Place | Refused:
         terms = request.fork
+        if terms is not None:
+            check_terms(terms, "fork")
         name = request.run if terms is None else terms.parent
         run = None if name is None else await self._runs.get(tenant, name)
         if run is None or name is None:

@@ -1,8 +1,8 @@
 """Probe: ask the providers of doubtful effects over HTTP, where their tools say how, and settle what they prove.
 
-A provider that hangs holds up nobody else: each tool has a few questions under way at once, all tools together some
-more, and every question ends. What is asked is claimed, so that replicas do not ask twice at once; whoever dies in
-between leaves a claim that runs out.
+A provider that hangs holds up nobody else: each tool has two questions under way at once, one where the last got no
+answer; all tools together have many more, some of them kept for tools with none; and every question ends. What is
+asked is claimed, so that replicas do not ask twice at once; whoever dies in between leaves a claim that runs out.
 """
 
 import asyncio
@@ -12,8 +12,18 @@ from typing import Final, assert_never
 import msgspec
 
 from guard.core import lease as leases
-from guard.core.effects import Duration, Effect, moment, seconds
-from guard.core.probing import Applied, Finding, NotApplied, Unproven, read_reply, request_of
+from guard.core.effects import Duration, Effect, TenantId, moment, seconds
+from guard.core.probing import (
+    Applied,
+    Finding,
+    NotApplied,
+    Unproven,
+    read_reply,
+    request_of,
+    room,
+    secrets_in,
+    without_secrets,
+)
 from guard.core.tools import Tool
 from guard.logs import logger
 from guard.ports.probes import Claim, ProbeStore
@@ -31,11 +41,11 @@ from twiceshy_contract.policies import HttpProbe
 from twiceshy_contract.refusals import Refusal
 
 PROBE_SECONDS: Final = 1.0
-MOST_AT_ONCE: Final = 8
-MOST_OF_A_TOOL: Final = 2
 _GRACE: Final = seconds(3)
 """How much longer than its question a claim lasts: time to write what was said."""
 _LONGEST_TEXT: Final = 500
+
+_ToolName = tuple[TenantId, str]
 
 _log = logger("guard.probe")
 
@@ -57,7 +67,8 @@ class Prober:
         self._resolve = resolve
         self._provider = asked.provider
         self._measures = asked.measures
-        self._asking: dict[asyncio.Task[None], str] = {}
+        self._asking: dict[asyncio.Task[None], _ToolName] = {}
+        self._silent: set[_ToolName] = set()
 
     async def run(self) -> None:
         """Ask for ever; a database that is away is tried again."""
@@ -89,18 +100,19 @@ class Prober:
         started = 0
         for tenant, name in await self._store.due_tools():
             tool = (await self._registry.find(tenant, name)).tool
-            room = min(MOST_AT_ONCE - len(self._asking), MOST_OF_A_TOOL - Counter(self._asking.values())[name])
-            if tool.declaration.probe is None or room <= 0:
+            of_the_tool = Counter(self._asking.values())[tenant, name]
+            most = room(len(self._asking), of_the_tool, is_silent=(tenant, name) in self._silent)
+            if tool.declaration.probe is None or most == 0:
                 continue
             hold = Duration(seconds(tool.declaration.probe.timeout_seconds) + _GRACE)
-            for claim in await self._store.claim(tenant, [name], room, hold):
+            for claim in await self._store.claim(tenant, [name], most, hold):
                 self._ask_beside(claim, tool, tool.declaration.probe)
                 started += 1
         return started
 
     def _ask_beside(self, claim: Claim, tool: Tool, probe: HttpProbe) -> None:
         asking = asyncio.create_task(self._ask_safely(claim, tool, probe))
-        self._asking[asking] = tool.name
+        self._asking[asking] = (tool.tenant, tool.name)
         asking.add_done_callback(self._asking.pop)
 
     async def _ask_safely(self, claim: Claim, tool: Tool, probe: HttpProbe) -> None:
@@ -119,7 +131,7 @@ class Prober:
         if effect is None or effect.life.state != "in_doubt":
             await self._store.forget(claim.key)
             return
-        finding, said = await self._find_out(probe, effect)
+        finding, said = await self._find_out(probe, effect, tool)
         self._measures.probed(tool, _WORDS[type(finding)])
         if isinstance(finding, Unproven):
             await self._store.answered(claim, said, None)
@@ -134,16 +146,18 @@ class Prober:
             case _:
                 assert_never(outcome)
 
-    async def _find_out(self, probe: HttpProbe, effect: Effect) -> tuple[Finding, str]:
-        """Ask the provider; return what its answer proves, and the same in words."""
+    async def _find_out(self, probe: HttpProbe, effect: Effect, tool: Tool) -> tuple[Finding, str]:
+        """Ask the provider; return what its answer proves, and the same in words, both without what is secret."""
         try:
             request = request_of(probe, effect, self._provider.secrets)
             reply = await self._provider.ask(request)
         except Refusal as refusal:
-            return _nothing(f"nothing was asked: at {refusal.path}: {refusal.reason}")
+            return _nothing(f"nothing was asked: {f'at {refusal.path}: ' if refusal.path else ''}{refusal.reason}")
         except NoReply as silence:
+            self._silent.add((tool.tenant, tool.name))
             return _nothing(f"no answer: {silence}")
-        finding = read_reply(probe, effect, reply)
+        self._silent.discard((tool.tenant, tool.name))
+        finding = without_secrets(read_reply(probe, effect, reply), secrets_in(request, self._provider.secrets))
         said = finding.reason if isinstance(finding, Unproven) else f"{_WORDS[type(finding)]}, status {reply.status}"
         return finding, _text(said)
 

@@ -8,7 +8,8 @@ from guard.core.effects import Effect, Instant, Key, TenantId
 from guard.core.lifecycle import Decision
 from guard.core.situation import Event
 from guard.service.amend import Amend, Amendment
-from guard.service.outcomes import Refused, ReportOutcome
+from guard.service.outcomes import Refused, ReportOutcome, Settled
+from guard.service.questions import Questions
 from twiceshy_contract.effects import ErrorOutcome, Outcome
 from twiceshy_contract.reconsider import CancelRequest, ReopenRequest
 
@@ -19,8 +20,9 @@ CANCELLED: Final = "Cancelled"
 class Cancel:
     """Nothing was applied, and nothing will be: calls are answered with the error `Cancelled` from now on."""
 
-    def __init__(self, amend: Amend) -> None:
+    def __init__(self, amend: Amend, questions: Questions) -> None:
         self._amend = amend
+        self._questions = questions
 
     async def __call__(self, tenant: TenantId, key: Key, request: CancelRequest) -> ReportOutcome:
         """Cancel a pending effect. Said twice, it is taken once. Raises StoreUnavailable."""
@@ -37,23 +39,29 @@ class Cancel:
 
         amendment = Amendment(key=key, event=Event(name="cancelled"), change=change, is_done=is_done)
         answer = await self._amend(tenant, amendment)
+        if isinstance(answer, Settled):
+            await self._questions.withdraw(tenant, key, request.by, request.reason)
         return _in_its_own_words(answer)
 
 
 class Reopen:
     """The tries of an effect that waits are counted anew, and it waits no longer."""
 
-    def __init__(self, amend: Amend) -> None:
+    def __init__(self, amend: Amend, questions: Questions) -> None:
         self._amend = amend
+        self._questions = questions
 
     async def __call__(self, tenant: TenantId, key: Key, request: ReopenRequest) -> ReportOutcome:
-        """Reopen a pending effect. Raises StoreUnavailable."""
+        """Reopen a pending effect; what nobody decided about it in time is asked anew. Raises StoreUnavailable."""
         resolution = f"reopened: {request.reason}"
 
         def change(effect: Effect, _decision: Decision, _at: Instant) -> Effect:
             return msgspec.structs.replace(effect, resolution=resolution)
 
-        return await self._amend(tenant, Amendment(key=key, event=Event(name="reopened"), change=change))
+        answer = await self._amend(tenant, Amendment(key=key, event=Event(name="reopened"), change=change))
+        if isinstance(answer, Settled):
+            await self._questions.renew(answer.effect)
+        return answer
 
 
 def _in_its_own_words(answer: ReportOutcome) -> ReportOutcome:

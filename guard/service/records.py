@@ -55,9 +55,10 @@ class Records:
         return record
 
     def keep(self, effect: Effect) -> None:
-        """Keep an effect, if it is final and not too large."""
+        """Keep an effect, if it is final, not too large, and no newer instance of its slot may be meant."""
         key, size = effect.intent.key, _size(effect)
-        if effect.life.state not in _FINAL or effect.expired_at is not None or size > LARGEST or key in self._records:
+        is_kept = effect.life.state in _FINAL and effect.expired_at is None and effect.intent.slot is None
+        if not is_kept or size > LARGEST or key in self._records:
             return
         self._records[key] = Record(effect, self._clock() + FRESH_SECONDS)
         self._bytes += size

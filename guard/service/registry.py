@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from guard.core.arguments import ArgumentReader
-from guard.core.declarations import refusals
+from guard.core.declarations import asks_elsewhere, asks_fewer, refusals
 from guard.core.effects import Effect, Instant, RunId, TenantId
 from guard.core.lease import Rules, narrowed
 from guard.core.tools import UNDECLARED_VERSION, Declared, Held, Moved, Planned, Tool, undeclared
@@ -66,6 +66,17 @@ class NothingFits(msgspec.Struct, frozen=True):
     unfit: tuple[Unfit, ...]
 
 
+class Unasked(msgspec.Struct, frozen=True):
+    """An approver would have to declare these tools, and nothing was declared.
+
+    Of `names`, calls that a person must approve would run without; for `probing`, the service would send its own
+    requests, and the secrets in them, to where it did not before.
+    """
+
+    names: tuple[str, ...]
+    probing: tuple[str, ...]
+
+
 class Registry:
     """Tools, kept for a second each, so that a change made elsewhere is obeyed a second later; pins, kept for good."""
 
@@ -107,6 +118,15 @@ class Registry:
         own = (await self.versions(today)).get(intent.tool_version, _STRICTEST)
         return narrowed(today.rules, own)
 
+    async def redacted_for(self, effect: Effect) -> tuple[str, ...]:
+        """Return the places of an effect's arguments that are not stored: by its version, and by today's."""
+        intent = effect.intent
+        today = (await self.find(intent.tenant, intent.tool)).tool
+        if intent.tool_version == today.version:
+            return today.declaration.redacted
+        own = await self.version(intent.tenant, intent.tool, intent.tool_version)
+        return today.declaration.redacted + (() if own is None else own.declaration.redacted)
+
     async def versions(self, today: KnownTool) -> Mapping[int, Rules]:
         """Return the rules of all versions of a tool, that of nobody's declaration too; no older than a second."""
         now, name = asyncio.get_running_loop().time(), (today.tool.tenant, today.tool.name)
@@ -147,6 +167,32 @@ class Registry:
         for one in outcome:
             self._keep(one.tool)
         return Applied(tuple(one.planned for one in outcome))
+
+    async def apply_no_lower(
+        self, tenant: TenantId, wanted: Mapping[str, ToolDeclaration], seen: Mapping[str, int]
+    ) -> Applied | NothingFits | Moved | Unasked:
+        """Apply for somebody who is no approver: no call may run without a person that needs one now.
+
+        And no new probe may be sent in the service's name.
+        """
+        while True:
+            held = await self._store.held(tenant, list(wanted))
+            unasked = tuple(
+                name
+                for name, after in wanted.items()
+                if after.declared_by == "person" and name in held and asks_fewer(held[name].declaration, after)
+            )
+            probing = tuple(
+                name
+                for name, after in wanted.items()
+                if asks_elsewhere(held[name].declaration if name in held else None, after)
+            )
+            if unasked or probing:
+                return Unasked(unasked, probing)
+            read = {name: held[name].version if name in held else UNDECLARED_VERSION for name in wanted}
+            outcome = await self.apply(tenant, wanted, read | dict(seen))
+            if not isinstance(outcome, Moved) or any(name in seen for name in outcome.held):
+                return outcome
 
     async def get(self, tenant: TenantId, name: str) -> Tool | None:
         """Return a declared tool."""

@@ -1,20 +1,19 @@
 """Release: a client that gave up a begin whose answer it lost says that it never started the tool."""
 
 from collections.abc import Generator
-from typing import assert_never
 
 import msgspec
 
-from guard.core.admission import NextGeneration, admit
-from guard.core.effects import AttemptToken, Effect, TenantId
+from guard.core.admission import makes_room
+from guard.core.effects import AttemptToken, Effect, Instant, TenantId
 from guard.core.lifecycle import decide
 from guard.core.situation import Event
-from guard.ports.steps import Found, HoldGone, Look, Replace, RunClosed, Sibling, Step, StepResult, Written
+from guard.ports.steps import Found, HoldGone, Look, Overruled, Replace, RunClosed, Sibling, Step, StepResult, Written
 from guard.service.gates import Gates
 from guard.service.intake import Intake
 from guard.service.naming import NamedCall, Naming
 from guard.service.outcomes import Refused, ReportOutcome, Settled
-from guard.service.verdicts import only_reads
+from guard.service.verdicts import nothing_to_release, only_reads
 from twiceshy_contract.effects import BeginRequest
 
 
@@ -33,37 +32,32 @@ class Release:
             return call
         if call.rules.effect_class == "read":
             return only_reads(request.tool)
-        if not call.is_plain or call.named_by.looks_up:
-            call = (await self._gates.instance(call)).call
-        return await self._intake.do(call.lane, release(call))
+        passed = call if call.is_plain else await self._gates.early(call)
+        if not isinstance(passed, NamedCall):
+            return nothing_to_release(request.tool)
+        found = await self._gates.instance(passed)
+        return await self._intake.do(call.lane, release(found.call))
 
 
 def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
-    """Find the instance that the begin would have named, and write down that the token ended."""
+    """Find the instance that the begin would have named, and write down that the token ended.
+
+    A final effect keeps the token too: it may make room for a later instance before the begin comes. Where it has done
+    so while this was written, the begin may have been faster, and the token ends in the later instance as well.
+    """
     rank = call.start
     event = Event(name="release", token=AttemptToken(call.request.attempt))
     found = yield Look(key=call.key(rank))
     while True:
-        match found:
-            case Written():
-                return Settled(effect=found.effect, at=found.at)
-            case RunClosed():
-                return Refused(code="run-finished", detail=f"Run {call.request.run!r} is finished.")
-            case Sibling() | HoldGone():
-                return Refused(code="not-possible", detail="The release was taken for a begin.")
-            case Found():
-                pass
-            case _:
-                assert_never(found)
+        if not isinstance(found, Found | Written):
+            return _barred(call, found)
         effect, at = found.effect, found.at
         if effect is None:
             ended = Effect(version=0, intent=call.intent(rank), life=decide(None, event, call.rules, at).life)
             found = yield Replace(seen=0, effect=ended)
         elif effect.intent.tool != call.request.tool:
             return Settled(effect=effect, at=at)
-        elif isinstance(
-            admit(call.as_read_now(effect), call.compared, event, call.rules_for(effect), at), NextGeneration
-        ):
+        elif _makes_room(call, effect, event, at):
             rank += 1
             found = yield Look(key=call.key(rank))
         else:
@@ -71,3 +65,13 @@ def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:
             if after == effect:
                 return Settled(effect=effect, at=at)
             found = yield Replace(seen=effect.version, effect=after)
+
+
+def _barred(call: NamedCall, found: RunClosed | Sibling | HoldGone | Overruled) -> Refused:
+    if isinstance(found, RunClosed):
+        return Refused(code="run-finished", detail=f"Run {call.request.run!r} is finished.")
+    return Refused(code="not-possible", detail="The release was taken for a begin.")
+
+
+def _makes_room(call: NamedCall, effect: Effect, event: Event, at: Instant) -> bool:
+    return makes_room(call.as_read_now(effect), call.compared, event, call.rules_for(effect), at)

@@ -1,7 +1,8 @@
 """The gate of tools that claim a resource: a call places a hold for its effect before it may begin.
 
 The hold is bound to the effect's key, so that a call that comes again finds it, and lapses should the begin never
-come. The begin's grant demands that it is held still.
+come: only an effect that is there, and waits for a person, keeps it longer. The begin's grant demands that it is held
+still.
 """
 
 from typing import Final, cast
@@ -10,19 +11,17 @@ from uuid import UUID, uuid4
 import msgspec
 
 from guard.core.arguments import arguments_of
-from guard.core.effects import SECOND, Duration, Effect, Instant
-from guard.core.holds import Wish
+from guard.core.effects import Effect
+from guard.core.holds import GRACE, Wish
 from guard.core.resources import span_of
 from guard.ports.holds import Occupied, Placed
 from guard.service.gates import Instance
 from guard.service.holds import Holds, occupied
-from guard.service.naming import NamedCall, NeededApproval
+from guard.service.naming import NamedCall
 from guard.service.outcomes import BeginOutcome, Refused
 from twiceshy_contract.policies import ResourceRule
 from twiceshy_contract.refusals import JsonValue
 
-HOLD: Final = Duration(60 * SECOND)
-"""How long a hold stands whose effect does not begin."""
 _NO_HOLD: Final = UUID(int=0)
 
 
@@ -59,7 +58,6 @@ def _wish(call: NamedCall, rule: ResourceRule, effect: Effect | None) -> Wish:
         "tool": request.tool,
     }
     span = span_of(rule, known)
-    lasts, until = _patience(call.approval)
     return Wish(
         id=uuid4(),
         tenant=call.tenant,
@@ -70,23 +68,15 @@ def _wish(call: NamedCall, rule: ResourceRule, effect: Effect | None) -> Wish:
         holder=request.worker or request.run or request.business_key or request.tool,
         run=request.run,
         key=key,
-        lasts=lasts,
-        until=until,
+        lasts=GRACE,
     )
-
-
-def _patience(approval: NeededApproval | None) -> tuple[Duration | None, Instant | None]:
-    """Return for how long, and until when, a hold stands without a lease: a person who is asked may take long."""
-    if approval is None or approval.standing != "open":
-        return HOLD, None
-    return (None if approval.expires_at is None else HOLD), approval.expires_at
 
 
 def _arguments(call: NamedCall, effect: Effect | None) -> dict[str, object]:
     """Return the arguments that will be run: those that an approver put in the place of the caller's count."""
-    if effect is not None and effect.edited is not None:
-        return arguments_of(effect.edited)
-    edited = None if call.approval is None else call.approval.edited
+    edited = None if effect is None else effect.edited
+    if call.approval is not None and call.approval.standing == "approved":
+        edited = call.approval.edited  # an edit before it may have been taken back
     return call.stored_arguments if edited is None else arguments_of(edited)
 
 

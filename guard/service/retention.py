@@ -1,15 +1,14 @@
 """Retention: records that were kept as long as their tools say become tombstones."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from guard.core.effects import SECOND, Duration, Key, TenantId
-from guard.core.retention import kept_for
+from guard.core.retention import KEPT_HOLDS, kept_for
 from guard.logs import logger
 from guard.ports.retention import DueRun, Oldest, RetentionStore
-from guard.ports.store import StoreUnavailable
 from guard.service.registry import Registry
+from guard.service.rounds import for_ever
 
 PAUSE_SECONDS: Final = 30.0
 RETENTION_BATCH: Final = 500
@@ -29,17 +28,7 @@ class Retention:
 
     async def run(self) -> None:
         """Let go of records for ever; a database that is away is tried again."""
-        while True:
-            try:
-                is_more = await self.run_once()
-            except StoreUnavailable as error:
-                _log.warning("retention_postponed", reason=str(error))
-                is_more = False
-            except Exception:  # noqa: BLE001  a loop that ends would keep everything from then on
-                _log.error("retention_failed", exc_info=True)
-                is_more = False
-            if not is_more:
-                await asyncio.sleep(PAUSE_SECONDS)
+        await for_ever("retention", self.run_once, PAUSE_SECONDS)
 
     async def run_once(self) -> bool:
         """Expire one batch of each tool and of each run that is due; say whether there may be more."""
@@ -51,7 +40,8 @@ class Retention:
         due = await self._store.due_runs(RETENTION_BATCH)
         for run in due:
             is_more |= await self._expire_of_run(run)
-        return is_more or len(due) == RETENTION_BATCH
+        holds = await self._store.forget_holds(KEPT_HOLDS, RETENTION_BATCH)
+        return is_more or holds >= RETENTION_BATCH or len(due) == RETENTION_BATCH
 
     async def _expire_alone(self, oldest: Oldest) -> bool:
         kept = await self._kept(oldest.tenant, oldest.tool, has_run=False)

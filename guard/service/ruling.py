@@ -8,10 +8,10 @@ import msgspec
 from guard.core.admission import Expired, NextGeneration, OtherArguments, OtherTool, admit, has_drifted
 from guard.core.arguments import arguments_of
 from guard.core.effects import NEVER_GRANTED, AttemptToken, Duration, Effect, Instant, Intent, seconds
-from guard.core.lifecycle import Decision, decide
+from guard.core.lifecycle import Decision, decide, touch
 from guard.core.redaction import marks, missing, restored
 from guard.core.situation import Event
-from guard.ports.steps import HoldGone, Replace, RunClosed, Sibling, Written
+from guard.ports.steps import HoldGone, Overruled, Replace, RunClosed, Sibling, Written
 from guard.service.naming import NamedCall
 from guard.service.outcomes import Awaiting, BeginOutcome, Granted, Refused, Replayed, Stubbed
 from guard.service.verdicts import expired, refusal
@@ -63,7 +63,7 @@ def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event
         is_recorded = bool(decision.life.unresolved(besides=event.token)) or _is_regranted(decision, effect, call)
         if not is_recorded:
             after = msgspec.structs.replace(after, intent=_with_arguments(effect.intent, call))
-        if call.approval is not None and call.approval.edited is not None:
+        if call.approval is not None and (call.approval.edited is not None or not is_recorded):
             after = msgspec.structs.replace(after, edited=call.approval.edited)
         arguments = _to_run(after, call, is_recorded=is_recorded)
         if isinstance(arguments, Refused):
@@ -96,6 +96,7 @@ def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event
         open_run=call.run_id if must_be_open else None,
         hold=call.hold if is_new_try else None,
         alone=is_first_try and call.needs_alone,
+        consent=call.consent if is_new_try else None,
     )
     return Ruling(outcome=outcome, planned=planned)
 
@@ -178,7 +179,7 @@ def as_written(outcome: BeginOutcome, written: Written) -> BeginOutcome:
     assert_never(outcome)
 
 
-def barred(call: NamedCall, found: RunClosed | Sibling | HoldGone) -> Refused:
+def barred(call: NamedCall, found: RunClosed | Sibling | HoldGone | Overruled) -> Refused:
     """Say what keeps the store from making the effect, or from granting its lease."""
     match found:
         case RunClosed():
@@ -186,19 +187,26 @@ def barred(call: NamedCall, found: RunClosed | Sibling | HoldGone) -> Refused:
                 code="run-finished",
                 detail=f"Run {call.request.run!r} is finished; tool {call.request.tool!r} was not begun.",
             )
-        case Sibling(effect=sibling):
+        case Sibling(effect=sibling, at=at):
+            judged = msgspec.structs.replace(sibling, life=touch(sibling.life, call.rules, at))
             return Refused(
                 code="sibling-in-doubt",
                 detail=f"Tool {call.request.tool!r} was not begun: its effect {sibling.intent.key.hex()} in this run, "
                 "with other arguments, may or may not have happened, and nobody has declared which arguments name a "
                 "call.",
-                effect=sibling,
+                effect=judged,
             )
         case HoldGone():
             return Refused(
                 code="hold-lost",
                 detail=f"Tool {call.request.tool!r} was not begun: the hold of its resource was taken over by a higher "
                 "priority, or has run out.",
+            )
+        case Overruled():
+            return Refused(
+                code="retry-later",
+                detail=f"Tool {call.request.tool!r} was not begun: a person has spoken meanwhile. Begin again.",
+                retry_after=0.0,
             )
     assert_never(found)
 

@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 from guard.core.effects import RunId, TenantId
 from guard.core.forks import Fork, LiveTool
 from guard.core.runs import Run
-from guard.core.templates import compiled
+from guard.core.template_names import OF_CALL, check_expression_names
 from guard.ports.store import RunStore
 from guard.service.loading import Loader
 from guard.service.outcomes import Refused
 from guard.service.recent import Recent
 from twiceshy_contract.forks import ForkTerms
-from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.refusals import Refusal, Step
 from twiceshy_contract.runs import RunState
 
 MAX_KNOWN: Final = 100_000
@@ -52,9 +52,7 @@ class Runs:
 
     async def fork(self, tenant: TenantId, parent: str, name: str, terms: ForkTerms) -> Run | Refused:
         """Fork a run, or find the fork of that name and of these terms. Raises Refusal for terms that cannot be."""
-        for number, tool in enumerate(terms.live):
-            if tool.when is not None:
-                compiled(tool.when, "live", number, "when")
+        check_terms(terms)
         origin = await self._store.get(tenant, parent)
         if origin is None:
             return Refused(code="not-found", detail=f"There is no run {parent!r} to be forked.")
@@ -106,3 +104,10 @@ def fork_of(parent: Run, terms: ForkTerms) -> Fork:
     """Return the fork of a run on these terms."""
     live = tuple(LiveTool(tool=tool.tool, when=tool.when, calls=tool.calls) for tool in terms.live)
     return Fork(parent=parent.name, parent_id=parent.id, at=terms.at, reads=terms.reads, live=live)
+
+
+def check_terms(terms: ForkTerms, *place: Step) -> None:
+    """Check the conditions of the tools that may really run. Raises Refusal with its place in the request."""
+    for number, tool in enumerate(terms.live):
+        if tool.when is not None:
+            check_expression_names(tool.when, OF_CALL, *place, "live", number, "when")

@@ -1,6 +1,6 @@
 """Which begins belong to a saga's compensations, and which may not look like one."""
 
-from guard.core.sagas import is_reserved, step_name
+from guard.core.compensations import is_reserved, step_name
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.refusals import Refusal
 

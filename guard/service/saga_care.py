@@ -1,16 +1,16 @@
 """Care for sagas that nobody else moves: deadlines that pass, proof that comes late, and what an operator decides."""
 
-import asyncio
 from typing import Final, assert_never
 from uuid import UUID
 
 from guard.core.effects import Effect, Key, TenantId
-from guard.core.sagas import Mark, SagaStep, Standing
+from guard.core.sagas import Done, Mark, SagaStep, Standing, Stuck, Wait, due_of
 from guard.logs import logger
 from guard.ports.sagas import SagaStore
 from guard.ports.store import StoreUnavailable
 from guard.service.outcomes import Refused
 from guard.service.reconsider import Reopen
+from guard.service.rounds import for_ever
 from guard.service.saga_writing import SagaWriting
 from guard.service.sagas import Looked, Sagas, no_saga, over
 from twiceshy_contract.reconsider import ReopenRequest
@@ -34,15 +34,12 @@ class SagaSweep:
         self._last: UUID | None = None
 
     async def run(self) -> None:
-        """Sweep for ever; a database that is away is tried again."""
-        while True:
-            try:
-                await self.run_once()
-            except StoreUnavailable as error:
-                _log.warning("saga_sweep_postponed", reason=str(error))
-            except Exception:  # noqa: BLE001  a sweep that ends would leave every later deadline unseen
-                _log.error("saga_sweep_failed", exc_info=True)
-            await asyncio.sleep(CARE_SECONDS)
+        """Sweep for ever."""
+        await for_ever("sagas", self._swept, CARE_SECONDS)
+
+    async def _swept(self) -> bool:
+        await self.run_once()
+        return False
 
     async def run_once(self) -> int:
         """Look after the sagas that need it by now, and now and then after a batch of all; return how many."""
@@ -53,8 +50,17 @@ class SagaSweep:
             self._last = batch[-1].id if len(batch) == _BATCH else None
             names += [(saga.tenant, saga.name) for saga in batch]
         for tenant, name in dict.fromkeys(names):
-            await self._sagas.look_after(tenant, name)
+            await self._look_after(tenant, name)
         return len(names)
+
+    async def _look_after(self, tenant: TenantId, name: str) -> None:
+        """Look after one saga; what goes wrong with it stands in no other's way."""
+        try:
+            await self._sagas.look_after(tenant, name)
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001  the sagas behind it must be looked after all the same
+            _log.error("saga_not_looked_after", tenant=tenant, saga=name, exc_info=True)
 
 
 class SettleSaga:
@@ -81,20 +87,24 @@ class SettleSaga:
         if standing.step.state != "enlisted" or looked.move is None:
             return over(looked.saga, f"has nothing to settle in a step that is {standing.step.state}")
         refused = await self._settled(looked, standing, request, note)
-        return refused or await self._sagas.look_after(tenant, name) or no_saga(name)
+        return refused or await self._sagas.look_again(tenant, name) or no_saga(name)
 
     async def resume(self, tenant: TenantId, name: str, request: ResumeSagaRequest) -> Looked | Refused:
         """Let every compensation be tried again that was refused or given up. Raises StoreUnavailable."""
         looked = await self._sagas.look_after(tenant, name)
         if looked is None:
             return no_saga(name)
-        if looked.move is None:
-            return over(looked.saga, "is not taken back: there is nothing to resume")
-        for standing in looked.standings:
-            if standing.step.state == "enlisted":
-                note = f"retry by {request.by}: {request.reason}"
-                await self._retry(looked, standing, note)
-        return await self._sagas.look_after(tenant, name) or no_saga(name)
+        if looked.move is None or isinstance(looked.move, Done):
+            return over(looked.saga, "has nothing to resume")
+        looked = await self._sagas.look(tenant, name) or looked
+        note = f"retry by {request.by}: {request.reason}"
+        left = [standing for standing in looked.standings if standing.step.state == "enlisted"]
+        refused = [await self._retry(looked, standing, note) for standing in left]
+        reasons = [refusal for refusal in refused if refusal is not None]
+        if len(reasons) == len(left) and reasons:
+            met = [refusal for standing, refusal in zip(left, reasons, strict=True) if _is_met(looked, standing)]
+            return (met or reasons)[0]
+        return await self._sagas.look_again(tenant, name) or no_saga(name)
 
     async def _settled(
         self, looked: Looked, standing: Standing, request: SettleStepRequest, note: str
@@ -116,17 +126,51 @@ class SettleSaga:
         await self._writing.settle(looked.saga, mark)
 
     async def _retry(self, looked: Looked, standing: Standing, note: str) -> Refused | None:
-        """Let the call that stands in the way be made again; doubt has to be settled first."""
+        """Let the call that stands in the way be made again; say why, where that changes nothing."""
+        step, saga = standing.step, looked.saga
+        is_repeated = step.note == note
         effect = standing.compensation or standing.effect
-        if effect is None:
-            return None
-        if effect.life.state == "failed":
-            await self._store.retry(looked.saga.id, standing.step, note)
-            return None
-        if effect.life.state == "pending":
-            await self._reopen(looked.saga.tenant, effect.intent.key, ReopenRequest(reason=note[:2000]))
-            return None
-        return _doubtful(effect) if effect.life.state == "in_doubt" else None
+        due = due_of(looked.move)
+        if due is not None and due.key == step.key and isinstance(looked.move, Stuck):
+            await self._writing.moved(saga)
+            await self._store.offer(saga.id, step.key, note)
+        elif effect is not None and effect.life.state == "failed":
+            await self._writing.moved(saga)
+            await self._store.retry(saga.id, step, note)
+        elif effect is not None and effect.life.state == "pending":
+            await self._reopened(looked, step, effect, note)
+        elif effect is not None and effect.life.state == "in_doubt":
+            return _doubtful(effect)
+        elif not is_repeated:
+            return _nothing_to_retry(looked, standing)
+        return None
+
+    async def _reopened(self, looked: Looked, step: SagaStep, effect: Effect, note: str) -> None:
+        await self._writing.moved(looked.saga)
+        await self._reopen(looked.saga.tenant, effect.intent.key, ReopenRequest(reason=note[:2000]))
+        await self._store.offer(looked.saga.id, step.key, note)
+
+
+def _is_met(looked: Looked, standing: Standing) -> bool:
+    """Say whether a step is the one that the saga waits for."""
+    move = looked.move
+    return move is not None and not isinstance(move, Done) and move.key == standing.step.key
+
+
+def _nothing_to_retry(looked: Looked, standing: Standing) -> Refused:
+    """Say why the call that takes a step back cannot be tried again."""
+    key, move = standing.step.key.hex(), looked.move
+    if _is_met(looked, standing) and isinstance(move, Stuck | Wait):
+        why = f"{move.why}. Settle the step as done or skip" if isinstance(move, Stuck) else f"{move.why}"
+    elif _is_met(looked, standing):
+        why = "the call that takes it back is due; a process that has the tool makes it"
+    else:
+        why = "other steps are taken back before it, and no call for it was refused"
+    return Refused(
+        code="not-possible",
+        detail=f"There is nothing to try again for step {key} of saga {looked.saga.name!r}: {why}.",
+        effect=standing.effect,
+    )
 
 
 def _doubtful(effect: Effect) -> Refused:

@@ -5,16 +5,19 @@ from typing import Final, Literal
 import msgspec
 
 from guard.core.effects import AttemptToken, Effect, Key
-from guard.core.sagas import Due, Stuck, Wait
+from guard.core.sagas import Due, Stuck, Wait, due_of
 from guard.ports.sagas import NewStep, SagaStore
 from guard.service.gates import Instance, Over, find
 from guard.service.intake import Intake
 from guard.service.naming import NamedCall
-from guard.service.outcomes import BeginOutcome, Refused
+from guard.service.outcomes import BeginOutcome, Granted, Refused
+from guard.service.release import release
 from guard.service.sagas import Looked, Sagas, no_saga, over
 from twiceshy_contract.refusals import Refusal
 
 _TAKING_BACK_SECONDS: Final = 1.0
+_NEW: Final = 1
+"""The version of an effect that was made just now."""
 
 
 class SagaGate:
@@ -33,6 +36,17 @@ class SagaGate:
         if request.compensates is None:
             return await self._step(found, request.saga)
         return await self._compensation(found, request.saga, request.compensates)
+
+    async def confirm(self, call: NamedCall, granted: Granted) -> BeginOutcome:
+        """Take a new step's first lease away again where its saga ended while it was begun. Raises StoreUnavailable."""
+        request = call.request
+        if request.saga is None or request.compensates is not None or granted.effect.version != _NEW:
+            return granted
+        saga = await self._store.find(call.tenant, request.saga)
+        if saga is None or saga.state == "running":
+            return granted
+        await self._intake.do(call.lane, release(call))
+        return over(saga, f"takes no step of tool {request.tool!r} any more")
 
     async def _step(self, found: Instance, saga: str) -> NamedCall | BeginOutcome:
         """Enlist a step. An instance that another saga has taken back is over: the next one is meant."""
@@ -68,7 +82,7 @@ class SagaGate:
         self, call: NamedCall, key: Key, other: str | None
     ) -> NamedCall | Refused | Literal["taken_back"]:
         """Say what the step of another saga is to a call: its record, while that saga does not take it back."""
-        looked = None if other is None else await self._sagas.look_after(call.tenant, other)
+        looked = None if other is None else await self._sagas.look_again(call.tenant, other)
         step = None if looked is None else looked.record.step(key)
         if looked is None or step is None or looked.move is None:
             return call
@@ -103,17 +117,22 @@ class SagaGate:
         move = looked.move
         if not isinstance(move, Due | Wait | Stuck) or move.key.hex() != step:
             return over(looked.saga, f"does not take back effect {step} now")
-        if not isinstance(move, Due):
+        due = due_of(move)
+        if due is None:
             known = looked.record.step(move.key)
             is_begun = known is not None and known.compensation_key == found.call.key(found.call.start)
-            return found.call if is_begun else over(looked.saga, f"does not take back effect {step} now: {move.why}")
-        refused = _misfit(found.call, looked, move)
+            return found.call if is_begun else over(looked.saga, f"does not take back effect {step} now: {_why(move)}")
+        refused = _misfit(found.call, looked, due)
         if refused is not None:
             return refused
         key = found.call.key(found.call.start)
-        if move.standing.step.compensation_key != key:
-            await self._store.pursue(looked.saga.id, move.key, key)
+        if due.standing.step.compensation_key != key:
+            await self._store.pursue(looked.saga.id, due.key, key)
         return found.call
+
+
+def _why(move: Due | Wait | Stuck) -> str:
+    return "it is due" if isinstance(move, Due) else move.why
 
 
 def _misfit(call: NamedCall, looked: Looked, due: Due) -> Refused | None:

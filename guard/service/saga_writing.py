@@ -44,13 +44,22 @@ class SagaWriting:
 
     async def settle(self, saga: Saga, mark: Mark) -> None:
         """Write down what a person has decided about a step; the next look sees what follows."""
+        await self.moved(saga)
         if mark.state == "compensated":
             await self._claims.give_back(mark.key)
         await self._store.mark(saga.id, [mark], "compensating")
 
+    async def moved(self, saga: Saga) -> None:
+        """Close what was flagged of a saga that stood still; the next look flags anew what still does."""
+        if saga.state == "stuck":
+            reason = "the saga goes on"
+            await self._flags.settled(saga.tenant, "saga-stuck", _subjects(saga), reason)
+
     async def write(self, record: SagaRecord, plan: Plan) -> Saga:
         """Write down what became of the steps, and return the saga as it stands then."""
         saga, state = record.saga, _state_after(plan.move)
+        if state != "stuck":
+            await self.moved(saga)
         for mark in plan.marks:
             if mark.state == "compensated":
                 await self._claims.give_back(mark.key)
@@ -72,13 +81,18 @@ def _state_after(move: Move) -> SagaState:
     assert_never(move)
 
 
+def _subjects(saga: Saga) -> str:
+    """Return how the subjects of the flags of a saga begin: no name holds a slash."""
+    return f"{saga.name}/"
+
+
 def _flag(record: SagaRecord, stuck: Stuck) -> Flag:
     """Return the flag of a step that a person must see to; each round of it has its own."""
     step, saga = record.step(stuck.key), record.saga
     again = 1 if step is None else step.round
     return Flag(
         kind="saga-stuck",
-        subject=f"{saga.name}/{stuck.key.hex()}/{again}",
+        subject=f"{_subjects(saga)}{stuck.key.hex()}/{again}",
         detail=f"Saga {saga.name} cannot be taken back by itself: {stuck.why}.",
         run=saga.run,
         tool=None if step is None else step.tool,

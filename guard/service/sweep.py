@@ -11,10 +11,11 @@ from guard.core.lease import Rules
 from guard.core.lifecycle import touch
 from guard.logs import logger
 from guard.ports.steps import Found, Replace, Step, StepResult
-from guard.ports.store import EffectStore, StoreUnavailable
+from guard.ports.store import EffectStore
 from guard.service.amend import look
 from guard.service.intake import Intake
 from guard.service.registry import Registry
+from guard.service.rounds import for_ever
 
 SWEEP_SECONDS: Final = 1.0
 SWEEP_BATCH: Final = 500
@@ -32,17 +33,11 @@ class Sweep:
 
     async def run(self) -> None:
         """Sweep for ever; a database that is away is tried again."""
-        while True:
-            try:
-                swept = await self.run_once()
-            except StoreUnavailable as error:
-                _log.warning("sweep_postponed", reason=str(error))
-                swept = 0
-            except Exception:  # noqa: BLE001  a sweep that ends would leave every later doubt unseen
-                _log.error("sweep_failed", exc_info=True)
-                swept = 0
-            if swept < SWEEP_BATCH:
-                await asyncio.sleep(SWEEP_SECONDS)
+
+        async def is_more() -> bool:
+            return await self.run_once() == SWEEP_BATCH
+
+        await for_ever("sweep", is_more, SWEEP_SECONDS)
 
     async def run_once(self) -> int:
         """Sweep one batch; return how many leases were found to have run out."""

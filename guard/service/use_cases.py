@@ -20,6 +20,7 @@ from guard.service.approvals import Approvals
 from guard.service.begin import Begin
 from guard.service.claims import Claims
 from guard.service.deliveries import Deliveries
+from guard.service.edits import Edits
 from guard.service.finish import Commit, Fail
 from guard.service.flags import Flags
 from guard.service.fork_rulings import ForkRulings
@@ -34,6 +35,7 @@ from guard.service.naming import Naming
 from guard.service.policy import Policy
 from guard.service.preview import Preview
 from guard.service.probe import Asked, Prober
+from guard.service.questions import Questions
 from guard.service.reconsider import Cancel, Reopen
 from guard.service.records import Records
 from guard.service.registry import Registry
@@ -78,24 +80,27 @@ class UseCases:
         self.flags = Flags(store.flags)
         self.alarms = Alarms(store.effects, store.flags, self._intake)
         amend = Amend(self.registry, self._intake, self.alarms)
-        self.cancel = Cancel(amend)
-        self.reopen = Reopen(amend)
+        self.questions = Questions(store.approvals, self.runs, self._waiters)
+        self.cancel = Cancel(amend, self.questions)
+        self.reopen = Reopen(amend, self.questions)
         saga_writing = SagaWriting(store.sagas, self.flags, self.holds, self.cancel)
         self.sagas = Sagas(store.sagas, self.registry, self.runs, self._intake, saga_writing)
         self.settle_saga = SettleSaga(store.sagas, self.sagas, saga_writing, self.reopen)
         self.saga_sweep = SagaSweep(store.sagas, self.sagas)
-        rulings = ForkRulings(store.forks)
+        saga_gate = SagaGate(store.sagas, self.sagas, self._intake)
+        rulings = ForkRulings(store.forks, self.registry)
         gates = Gates(
             store.effects,
             self._intake,
             early=(Deliveries(store.effects), ForkGate(store.forks, self.runs, rulings)),
             gates=(
                 Loops(store.loops, self.flags),
-                SagaGate(store.sagas, self.sagas, self._intake),
-                ApprovalGate(store.approvals, self.runs, self._intake),
+                saga_gate,
+                ApprovalGate(store.approvals, store.effects, self.runs, self._intake),
                 ClaimResource(self.holds),
                 LiveCalls(store.forks),
             ),
+            confirm=saga_gate.confirm,
         )
         self.policy = Policy(store.forks, store.approvals, self.registry, self.runs, rulings, gates)
         self.begin = Begin(naming, gates, self._intake, self._waiters, self._records, self.measures)
@@ -104,7 +109,8 @@ class UseCases:
         self.renew = Renew(amend, self.registry, self.holds)
         self.release = Release(naming, gates, self._intake)
         self.resolve = Resolve(amend, store.probes)
-        self.approvals = Approvals(store.approvals, self.registry, self.runs, amend, self._intake, self._waiters)
+        edits = Edits(store.approvals, naming, gates, self._intake)
+        self.approvals = Approvals(store.approvals, edits, amend, self._intake, self._waiters)
         self.preview = Preview(self.registry, self.runs)
         self.status = Status(store)
         self.sweep = Sweep(store.effects, self.registry, self._intake)

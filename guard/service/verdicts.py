@@ -107,6 +107,13 @@ def _seconds(microseconds: int) -> float:
     return round(max(microseconds, 0) / SECOND, 3)
 
 
+def nothing_to_release(tool: str) -> Refused:
+    """Say that a fork's call is not let run, and so can hold no lease."""
+    return Refused(
+        code="not-possible", detail=f"The fork does not let this call of tool {tool!r} run: it can hold no lease."
+    )
+
+
 def only_reads(tool: str) -> Refused:
     """Say that a tool takes no lease."""
     return Refused(

@@ -1,7 +1,8 @@
 """Bearer tokens: without one of them nothing answers but the health of the process and the documents.
 
-Where approvers have tokens of their own, these read everything, and decide and take back approvals; nothing else. An
-agent's token decides nothing then, so that no agent can approve what it asks for itself.
+Where approvers have tokens of their own, these read everything, decide and take back approvals, and declare tools;
+nothing else. An agent's token decides nothing then, and lowers no rule of approval, so that no agent can approve what
+it asks for itself.
 """
 
 import hmac
@@ -14,7 +15,7 @@ import msgspec
 from litestar.types import HTTPScope
 
 _OPEN: Final = ("/health", "/schema", "/problems")
-_APPROVER_POSTS: Final = re.compile(r"/v1/approvals/[^/]+/(?:decide|cancel)")
+_APPROVER_POSTS: Final = re.compile(r"/v1/approvals/[^/]+/(?:decide|cancel)|/v1/tools/(?:plan|apply)")
 _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -56,4 +57,6 @@ class BearerTokens:
 
 
 def _may_approver(scope: HTTPScope) -> bool:
+    if scope["method"] == "PUT":
+        return scope["path"].startswith("/v1/tools/")
     return scope["method"] in ("GET", "HEAD", "OPTIONS") or bool(_APPROVER_POSTS.fullmatch(scope["path"]))

@@ -4,6 +4,7 @@ A begin or a commit costs less here than the framework's routing alone would; al
 """
 
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from litestar import Litestar
 from litestar.enums import ScopeType
@@ -47,12 +48,15 @@ class Front:
     async def _request(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         line = Line(scope)
         asked = self._verbs.find(scope["path"])
+        is_utf8 = "\ufffd" not in scope["path"] or _is_utf8(scope["raw_path"])
         answer: Answer | None
         caller = self._tokens.admit(scope)
         if caller is None:
             answer = problems.answer("unauthorized", "The request has no valid token.")
         elif not caller.is_allowed:
             answer = problems.answer("forbidden", f"The token of {caller.approver} decides approvals and reads.")
+        elif not is_utf8:
+            answer = problems.answer("invalid-request", "The path is not in UTF-8.")
         elif asked is None or scope["method"] in asked.verb.also:
             scope["user"] = caller
             await self._pass_on(scope, receive, send, line)
@@ -99,6 +103,15 @@ class Front:
             await self.rest(scope, receive, watched)
         finally:
             line.write(status)
+
+
+def _is_utf8(raw_path: bytes) -> bool:
+    """Say whether a path was sent in UTF-8; the server puts U+FFFD in the place of what is not."""
+    try:
+        unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _other_method(scope: HTTPScope, asked: Asked) -> Answer:

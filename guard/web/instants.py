@@ -1,10 +1,21 @@
 """How instants travel: RFC 3339 in UTC with microseconds."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from guard.core.effects import SECOND, Instant
+from guard.core.effects import SECOND, Instant, instant
+from twiceshy_contract.refusals import Refusal, Step
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  in UTC, but without the offset in its text
+_FIRST = instant(datetime.min.replace(tzinfo=UTC))
+_LAST = instant(datetime.max.replace(tzinfo=UTC))
+
+
+def instant_of(moment: datetime, *place: Step) -> Instant:
+    """Return a date-time of a request as an instant. Raises Refusal for one that no answer could write."""
+    at = instant(moment)
+    if not _FIRST <= at <= _LAST:
+        raise Refusal("an instant lies in the years 1 to 9999 of UTC", place)
+    return at
 
 
 def rfc3339(instant: Instant) -> str:

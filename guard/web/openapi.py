@@ -18,13 +18,19 @@ from litestar.openapi.spec import (
     Reference,
     RequestBody,
     Schema,
+    SecurityScheme,
 )
+from litestar.openapi.spec.enums import OpenAPIType
 
 from guard.web.verb import Verbs
 from twiceshy_contract.problems import PROBLEMS, Problem
 from twiceshy_contract.wire import PROBLEM_JSON
 
 _COMPONENTS: Final = "#/components/schemas/{name}"
+_BEGIN: Final = "/v1/effects"
+_KEY: Final = Parameter(
+    name="key", param_in="path", required=True, schema=Schema(type=OpenAPIType.STRING, pattern="^[0-9a-f]{64}$")
+)
 _wire_structs: Final[set[type[msgspec.Struct]]] = {Problem}
 
 Struct = type[msgspec.Struct]
@@ -53,7 +59,7 @@ def documented(
             if body is not None:
                 self.request_body = RequestBody(content={"application/json": _media(body)}, required=True)
             if query is not None:
-                self.parameters = _parameters(query)
+                self.parameters = [*(self.parameters or ()), *_parameters(query)]
 
     return Documented
 
@@ -73,14 +79,20 @@ def add_verbs(description: OpenAPI, verbs: Verbs) -> None:
     paths = description.paths = description.paths or {}
     for verb in verbs.all:
         item = paths.setdefault(verb.path, PathItem())
-        item.post = verb.operation(operation_id=verb.path)
+        item.post = verb.operation(operation_id=verb.path.rpartition("/")[2] if verb.path != _BEGIN else "begin")
+        if "{key}" in verb.path:
+            item.post.parameters = [_KEY]
 
 
 def add_wire_structs(description: OpenAPI) -> None:
     """Add the schemas of all wire structs, which the framework does not find since handlers read bodies themselves."""
     structs = sorted(_wire_structs, key=lambda struct: struct.__name__)
     _, schemas = msgspec.json.schema_components(structs, ref_template=_COMPONENTS, schema_hook=_any_json)
-    description.components = Components(schemas=cast("dict[str, Schema]", schemas))
+    description.components = Components(
+        schemas=cast("dict[str, Schema]", schemas),
+        security_schemes={"bearer": SecurityScheme(type="http", scheme="bearer")},
+    )
+    description.security = [{"bearer": []}, {}]  # a service without tokens asks for none
 
 
 def _any_json(_kind: type) -> dict[str, object]:

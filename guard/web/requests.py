@@ -9,6 +9,7 @@ from litestar.exceptions import HTTPException
 
 from guard.core.effects import Key, TenantId
 from guard.service.use_cases import UseCases
+from guard.web.authorization import Caller
 from guard.web.exchange import is_json, is_newer
 from guard.web.problems import ApiRequest, Unreadable
 from guard.web.wire import key_of
@@ -41,6 +42,16 @@ async def message(request: ApiRequest, kind: type[_MessageT], default: bytes | N
     elif not is_json(request.headers.get("content-type", "")):
         raise Unreadable("unsupported-media-type")
     return read(body, kind, newer=is_newer(request.headers.get(CONTRACT_HEADER, "")))
+
+
+def caller_of(request: ApiRequest) -> Caller:
+    """Return who asks."""
+    return cast("Caller", request.scope["user"])
+
+
+def is_no_approver(request: ApiRequest) -> bool:
+    """Say whether approvers are known by their tokens, and the request has none of these."""
+    return caller_of(request).approver is None and bool(request.app.state["knows_approvers"])
 
 
 def path_key(text: str) -> Key:

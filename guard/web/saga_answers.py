@@ -2,8 +2,9 @@
 
 from typing import Final, TypedDict
 
+from guard.core.compensations import step_name
 from guard.core.effects import SECOND, Effect, Instant
-from guard.core.sagas import Due, Move, Saga, Standing, Stuck, Wait, step_name
+from guard.core.sagas import Move, Saga, Standing, Stuck, Wait, due_of
 from guard.service.sagas import Looked
 from guard.web.instants import rfc3339, rfc3339_or_none, seconds_between
 from guard.web.wire import wire_key
@@ -97,16 +98,17 @@ def _state(effect: Effect | None) -> PublicState | None:
 
 def _due(saga: Saga, move: Move | None) -> SagaMove | None:
     """Return the call that is due: the step again as it was begun, or its compensation under the step's name."""
-    if not isinstance(move, Due):
+    due = due_of(move)
+    if due is None:
         return None
-    step, effect = move.standing.step, move.standing.effect
+    step, effect = due.standing.step, due.standing.effect
     key = wire_key(step.key)
-    if move.purpose == "compensate" and step.compensation is not None:
+    if due.purpose == "compensate" and step.compensation is not None:
         return SagaMove(
             purpose="compensate",
             key=key,
             tool=step.compensation.tool,
-            arguments=move.arguments,
+            arguments=due.arguments,
             run=saga.run,
             step=step_name(key),
             business_key=None,
@@ -117,7 +119,7 @@ def _due(saga: Saga, move: Move | None) -> SagaMove | None:
         purpose="settle",
         key=key,
         tool=step.tool,
-        arguments=move.arguments,
+        arguments=due.arguments,
         run=saga.run,
         step=None if intent is None else intent.caller_step,
         business_key=None if intent is None else intent.business_key,

@@ -17,6 +17,8 @@ _TABLES = (
     "tool_terms", "loops", "flags", "fork_answers", "fork_calls", "probes", "approvals", "approval_decisions", "sagas",
     "saga_steps", "holds",
 )  # fmt: skip
+_EDITED = sa.text("edited_key IS NOT NULL")
+_OF_EFFECT = sa.text("key IS NOT NULL")
 _SLOTTED = sa.text("slot IS NOT NULL")
 _KEPT_ALONE = sa.text("step IS NULL AND state IN (3, 5) AND expired_at IS NULL")
 _KEPT_RUNS = sa.text("kept_until IS NOT NULL AND expired_at IS NULL")
@@ -56,7 +58,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
-        op.execute("drop function apply_steps_v2(uuid[], integer[], step_v2[])")
+        op.execute("drop function apply_steps_v2(uuid[], integer[], uuid[], step_v2[])")
         op.execute("drop function read_effect_v2(bytea)")
         for name in ("step_v2", "effect_v2"):
             op.execute(f"drop type {name}")
@@ -64,7 +66,7 @@ def downgrade() -> None:
         op.drop_table(name)
     indexes = (
         ("effects_slot", "effects"), ("effects_kept", "effects"), ("runs_kept", "runs"), ("runs_parent", "runs"),
-        ("effects_slot_attempt", "effects"), ("attempts_token", "attempts"),
+        ("effects_slot_attempt", "effects"), ("effects_slot_arguments", "effects"), ("attempts_token", "attempts"),
     )  # fmt: skip
     for index, table in indexes:
         op.drop_index(index, table)
@@ -88,6 +90,13 @@ def _widen() -> None:
         "effects_slot",
         "effects",
         ["slot", "occurrence", "generation"],
+        postgresql_where=_SLOTTED,
+        sqlite_where=_SLOTTED,
+    )
+    op.create_index(
+        "effects_slot_arguments",
+        "effects",
+        ["slot", "arguments_digest", "occurrence", "generation"],
         postgresql_where=_SLOTTED,
         sqlite_where=_SLOTTED,
     )
@@ -139,6 +148,7 @@ def _create_registry() -> None:
         _maybe("reason", sa.Text),
         sa.UniqueConstraint("tenant", "kind", "subject", name="flags_subject"),
     )
+    op.create_index("flags_key", "flags", ["key"], postgresql_where=_OF_EFFECT, sqlite_where=_OF_EFFECT)
 
 
 def _create_forks() -> None:
@@ -188,6 +198,7 @@ def _create_approvals() -> None:
         _held("arguments", sa.LargeBinary),
         _maybe("edited", sa.LargeBinary),
         _maybe("edited_digest", sa.LargeBinary),
+        _maybe("edited_key", sa.LargeBinary),
         _held("summary", sa.Text),
         _maybe("evidence", sa.LargeBinary),
         _maybe("requester", sa.Text),
@@ -203,7 +214,7 @@ def _create_approvals() -> None:
     )
     op.create_index("approvals_state", "approvals", ["tenant", "state", "id"])
     op.create_index("approvals_digest", "approvals", ["tenant", "digest"])
-    op.create_index("approvals_edited", "approvals", ["tenant", "edited_digest"])
+    op.create_index("approvals_edited", "approvals", ["edited_key"], postgresql_where=_EDITED, sqlite_where=_EDITED)
     op.create_table(
         "approval_decisions",
         sa.Column("approval", _uuid(), primary_key=True),
@@ -227,6 +238,7 @@ def _create_sagas() -> None:
         _maybe("reason", sa.Text),
         _held("started_at", sa.BigInteger),
         _maybe("failed_at", sa.BigInteger),
+        _maybe("changed_at", sa.BigInteger),
         _maybe("ended_at", sa.BigInteger),
         sa.UniqueConstraint("tenant", "name", name="sagas_name"),
     )
@@ -244,6 +256,9 @@ def _create_sagas() -> None:
         _held("round", sa.Integer),
         _held("enlisted_at", sa.BigInteger),
         _maybe("note", sa.Text),
+        _maybe("misfit", sa.Text),
+        _maybe("done_at", sa.BigInteger),
+        _maybe("done_step", sa.BigInteger),
         sa.UniqueConstraint("key", name="saga_steps_key"),
     )
     op.create_index("saga_steps_late", "saga_steps", ["key"], postgresql_where=_PASSED_OVER, sqlite_where=_PASSED_OVER)
@@ -270,9 +285,18 @@ def _create_holds() -> None:
         _maybe("rival_priority", sa.Integer),
     )
     op.create_index("holds_resource", "holds", ["tenant", "resource", "starts_at"])
-    op.create_index("holds_key", "holds", ["key"])
+    op.create_index("holds_key", "holds", ["key"], postgresql_where=_OF_EFFECT, sqlite_where=_OF_EFFECT)
     held = sa.text("state = 1")
     op.create_index("holds_expiring", "holds", ["expires_at"], postgresql_where=held, sqlite_where=held)
+    ended = sa.text("state IN (3, 4, 5)")
+    op.create_index("holds_ended", "holds", ["ended_at"], postgresql_where=ended, sqlite_where=ended)
+    committed = sa.text("state = 2")
+    op.create_index("holds_over", "holds", ["ends_at"], postgresql_where=committed, sqlite_where=committed)
+    lost = sa.text("state = 4")
+    op.create_index("holds_lost", "holds", ["tenant", "resource", "ended_at"], postgresql_where=lost, sqlite_where=lost)
+    if op.get_bind().dialect.name == "sqlite":
+        claiming = sa.text("state IN (1, 2)")
+        op.create_index("holds_claiming", "holds", ["tenant", "resource", "ends_at"], sqlite_where=claiming)
     if op.get_bind().dialect.name == "postgresql":
         op.execute("CREATE EXTENSION IF NOT EXISTS btree_gist")
         op.execute(

@@ -1,6 +1,7 @@
 -- As apply_steps_v1, with what an effect has besides since: its slot, edited arguments, whether its outcome is known to
 -- the caller, when its record expired. What grants a lease may demand that no other effect of its tool is in doubt in
--- its run with other arguments, and that a hold is held still. The types of attempts and evidence are those of before.
+-- its run with other arguments, that a hold is held still, and that persons have said nothing else since. The types of
+-- attempts and evidence are those of before.
 
 create type effect_v2 as (
   key bytea, version bigint, tenant integer, run_id uuid, run text, step bigint, tool text, tool_version integer,
@@ -16,7 +17,8 @@ create type effect_v2 as (
 -- verb: 1 insert, 2 finish, 3 replace, 4 look.
 create type step_v2 as (
   place integer, verb smallint, key bytea, token uuid, fence bigint, lease bigint, outcome bytea, seen bigint,
-  open_run uuid, effect effect_v2, evidence evidence_v1[], alone boolean, hold uuid
+  open_run uuid, effect effect_v2, evidence evidence_v1[], alone boolean, hold uuid,
+  edits integer, approval uuid
 );
 
 -- The effect as it stands with its earlier attempts, in one statement and so of one moment.
@@ -32,10 +34,10 @@ language sql as $$
   from effects f where f.key = wanted
 $$;
 
--- answer: 1 written, 2 found, 3 run closed, 4 sibling in doubt, 5 hold gone. An insert or replace that was written
--- returns only what the store set. A finish returns what the caller does not have of its effect, in columns of its own: a row type within the row costs
--- three times as much to write and to read. Only one with earlier attempts returns `stands`, without the outcome.
-create function apply_steps_v2(locked_runs uuid[], creating integer[], steps step_v2[])
+-- answer: 1 written, 2 found, 3 run closed, 4 sibling in doubt, 5 hold gone, 6 overruled by a person. An insert or
+-- replace that was written returns only what the store set. A finish returns what the caller does not have of its
+-- effect, in columns of its own: a row type within the row costs three times as much to write and to read. Only one with earlier attempts returns `stands`, without the outcome.
+create function apply_steps_v2(locked_runs uuid[], creating integer[], locked_holds uuid[], steps step_v2[])
 returns table (place integer, answer smallint, stamp bigint, set_version bigint, set_step bigint, set_began_at bigint,
                f_version bigint, f_tenant integer, f_run_id uuid, f_run text, f_step bigint, f_tool text,
                f_tool_version integer, f_rule smallint, f_caller_step text, f_business_key text, f_occurrence integer,
@@ -59,6 +61,8 @@ declare
   sibling bytea;
   runs_open boolean;
   earlier_count integer;
+  has_people boolean;
+  is_overruled boolean;
 begin
   stamp := (extract(epoch from now()) * 1000000)::bigint;
 
@@ -80,10 +84,24 @@ begin
   end loop;
   was := counted;
 
+  -- In the order in which whoever places a hold locks others: no two wait for each other.
+  if cardinality(locked_holds) > 0 then
+    perform from holds h where h.id = any(locked_holds) and h.state = 1 order by h.id for share;
+  end if;
+
   -- Doubt anywhere is rare: one look says that no step has to look for its own.
-  if exists (select from unnest(steps) o where o.alone) then
+  select coalesce(bool_or(o.alone), false), coalesce(bool_or(o.edits is not null or o.approval is not null), false)
+    into has_doubt, has_people from unnest(steps) o;
+  if has_doubt then
     has_doubt := exists (select from effects f where f.state = 4)
       or exists (select from effects f where f.state = 2 and f.lease_expires_at <= stamp);
+  end if;
+
+  -- Whoever decides holds the lock of the key as well, so that one of the two sees what the other has written.
+  if has_people then
+    perform pg_advisory_xact_lock(k.id) from (
+      select distinct hashtextextended(encode(o.key, 'hex'), 0) as id from unnest(steps) o
+       where o.edits is not null or o.approval is not null order by 1) k;
   end if;
 
   foreach s in array steps loop
@@ -119,6 +137,14 @@ begin
             and f.identity_digest <> e.identity_digest limit 1)) o limit 1;
     end if;
 
+    is_overruled := false;
+    if s.edits is not null then
+      is_overruled := (select count(*) from approvals p where p.edited_key = s.key and p.state = 2) > s.edits;
+    end if;
+    if s.approval is not null and not is_overruled then
+      is_overruled := not exists (select from approvals p where p.id = s.approval and p.state = 2);
+    end if;
+
     if s.verb = 1 or (s.verb = 3 and s.seen = 0) then
       i := array_position(locked_runs, e.run_id);
       runs_open := e.run_id is null or is_open[i] or (s.verb = 3 and s.open_run is null and counted[i] is not null);
@@ -133,6 +159,8 @@ begin
       elsif runs_open and sibling is not null and not exists (select from effects f where f.key = e.key) then
         answer := 4;
         stands := read_effect_v2(sibling);
+      elsif runs_open and is_overruled then
+        answer := 6;
       elsif runs_open then
         set_step := counted[i] + 1;
         if s.verb = 1 then
@@ -201,6 +229,8 @@ begin
       elsif sibling is not null and exists (select from effects f where f.key = e.key and f.version = s.seen) then
         answer := 4;
         stands := read_effect_v2(sibling);
+      elsif is_overruled then
+        answer := 6;
       else
         update effects f
            set version = f.version + 1, tool_version = e.tool_version, identity_digest = e.identity_digest,
@@ -252,7 +282,7 @@ begin
       if answer = 3 and (s.verb = 1 or stands.version <> s.seen) and stands.key is not null then
         answer := 2;
       end if;
-      if answer = 5 and stands.key is not null and (s.verb = 1 or stands.version <> s.seen) then
+      if answer in (5, 6) and stands.key is not null and (s.verb = 1 or stands.version <> s.seen) then
         answer := 2;
       end if;
     end if;

@@ -2,7 +2,7 @@
 
 A *template* is JSON whose texts may hold `${…}`, an expression in JMESPath over the call: `arguments`, `key`,
 `downstream_key`, `run`, `step`, `tool`, and, where the effect has succeeded, `result`. A text that is one
-placeholder becomes the value; within a longer text the value is written out.
+placeholder becomes the value; within a longer text the value is written out. An expression sees tagged values plain.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -28,7 +28,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ApprovalRule(Part, frozen=True, kw_only=True):
-    """A person must approve a call before it runs; with `when`, only one whose `arguments` make it true.
+    """A person must approve a call before it runs; with `when`, not one whose `arguments` make it false.
 
     `quorum` is how many must agree. With `four_eyes` whoever asked for the call may not decide. After
     `deadline_seconds` without a decision the approval expires; without it, it waits for ever. `summary` is a template
@@ -58,11 +58,11 @@ class HttpProbe(Part, frozen=True, kw_only=True):
     expression gives the effect's downstream key. A redirect, a status of 500 or more and silence prove nothing.
     """
 
-    url: Annotated[str, msgspec.Meta(pattern=r"^https?://[^/$\s]+(?:/\S*)?$", max_length=2000)]
+    url: Annotated[str, msgspec.Meta(pattern=r"^https?://[^/$\s]+(?:/\S*)?$(?!\n)", max_length=2000)]
     applied: Expression
     not_applied: Expression
     method: Literal["GET", "HEAD", "POST"] = "GET"
-    headers: dict[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9-]+$")], str] = {}
+    headers: dict[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9-]+$(?!\n)")], str] = {}
     body: Template = None
     result: Expression | None = None
     echo: Expression | None = None
@@ -88,4 +88,4 @@ class ResourceRule(Part, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if (self.end is None) == (self.minutes is None):
-            raise ValueError("an interval has either an end or minutes")
+            raise ValueError("a ResourceRule takes exactly one of `end` and `minutes`, beside `start`")

@@ -46,7 +46,7 @@ class PolicyCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     step: CallerStep | None = None
     business_key: BusinessKey | None = None
     occurrence: Occurrence = 1
-    tool_version: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    tool_version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
 
 
 class ForkOf(ForkTerms, frozen=True, kw_only=True):

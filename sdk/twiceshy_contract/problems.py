@@ -19,6 +19,7 @@ ProblemCode = Literal[
     "edit-refused",
     "expired",
     "forbidden",
+    "hold-differs",
     "hold-lost",
     "in-progress",
     "invalid-request",
@@ -138,6 +139,12 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         title="The rules do not allow this",
         remedy="Nothing ran and nothing was changed.",
     ),
+    "hold-differs": ProblemKind(
+        status=422,
+        title="The hold was placed with other words",
+        remedy="Nothing was placed or changed. Ask for it as it was placed, its holder and run among all else, "
+        "or draw a new id for another hold.",
+    ),
     "hold-lost": ProblemKind(
         status=409,
         title="The hold on the resource is lost",
@@ -189,7 +196,7 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     "not-possible": ProblemKind(
         status=409,
         title="The effect's state does not allow this",
-        remedy="Nothing was changed. Read the effect; the state machine in the documents says what is possible.",
+        remedy="Nothing was changed. Read the effect, or the saga, and see in the documents what is possible then.",
     ),
     "registry-changed": ProblemKind(
         status=409,
@@ -225,7 +232,7 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     "saga-over": ProblemKind(
         status=409,
         title="The saga takes no such step any more",
-        remedy="Nothing ran. Read the saga to see what became of it.",
+        remedy="Nothing ran and nothing was changed. `twiceshy sagas show` tells what became of the saga.",
     ),
     "sibling-in-doubt": ProblemKind(
         status=409,

@@ -50,6 +50,12 @@ class SettleStepRequest(_Request, frozen=True, kw_only=True):
     reason: Reason
 
 
+class ReportStepRequest(_Request, frozen=True, kw_only=True):
+    """The call that is due for a step does not fit the tool of the process which tried to make it."""
+
+    reason: Reason
+
+
 class ResumeSagaRequest(_Request, frozen=True, kw_only=True):
     """A person lets every compensation be tried again that was refused or given up."""
 

@@ -124,7 +124,7 @@ class ToolDeclaration(Part, frozen=True, kw_only=True):
     backoff_seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 1
     provider_window_seconds: Annotated[float, msgspec.Meta(ge=1, le=31_536_000)] | None = None
     declared_by: DeclaredBy = "person"
-    provider_key_header: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9-]{1,100}$")] | None = None
+    provider_key_header: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9-]{1,100}$(?!\n)")] | None = None
     retention_seconds: Annotated[float, msgspec.Meta(ge=1, le=3_153_600_000)] | None = None
     repeat: Repeat = "replay"
     on_doubt: OnDoubt | None = None

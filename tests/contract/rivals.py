@@ -100,7 +100,7 @@ async def decide_the_same(store: Store, number: int) -> list[str]:
     said: list[str] = []
     for approval in sorted(asked, key=lambda one: one.question.key):
         ballot = Ballot(person=f"person-{number}", verdict="deny" if number % 2 else "approve")
-        told = await store.approvals.decide(TENANT, approval.id, ballot, None)
+        told = await store.approvals.decide(TENANT, approval.id, ballot)
         assert told is not None
         said.append(told.said.objection if isinstance(told.said, NotCounted) else "counted")
     return said

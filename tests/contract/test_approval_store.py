@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from guard.core.approvals import Ballot, Counted, Edit, NotCounted, Question, Repeated
 from guard.core.effects import SECOND, Duration, Key, TenantId
-from guard.ports.approvals import ApprovalFilter, SameAs, Standing, Within
+from guard.ports.approvals import ApprovalFilter, SameAs, Standing
 from guard.ports.store import Store
 from tests.contract.given import TENANT, key
 from tests.contract.rivals import compete, decide_the_same
@@ -18,7 +18,6 @@ from tests.contract.rivals import compete, decide_the_same
 YES = Ballot(person="bob", verdict="approve", reason="fine")
 NO = Ballot(person="carol", verdict="deny", reason="too much")
 LESS = Edit(b'{"amount":60}', b"less")
-IN_RUN = Within("run-1")
 
 
 def question(number: int = 1, **said: Any) -> Question:
@@ -76,12 +75,10 @@ async def test_the_deadline_is_counted_by_the_database_from_when_it_was_asked(st
 
 async def test_a_quorum_of_two_is_filled_by_two(store: Store) -> None:
     approval = (await store.approvals.ask(TENANT, question())).approval.id
-    first = await store.approvals.decide(TENANT, approval, replace(YES, edit=LESS), IN_RUN)
-    again = await store.approvals.decide(TENANT, approval, replace(YES, edit=LESS), IN_RUN)
-    differs = await store.approvals.decide(TENANT, approval, Ballot(person="carol", verdict="approve"), IN_RUN)
-    second = await store.approvals.decide(
-        TENANT, approval, Ballot(person="carol", verdict="approve", edit=LESS), IN_RUN
-    )
+    first = await store.approvals.decide(TENANT, approval, replace(YES, edit=LESS))
+    again = await store.approvals.decide(TENANT, approval, replace(YES, edit=LESS))
+    differs = await store.approvals.decide(TENANT, approval, Ballot(person="carol", verdict="approve"))
+    second = await store.approvals.decide(TENANT, approval, Ballot(person="carol", verdict="approve", edit=LESS))
     assert first is not None
     assert again is not None
     assert differs is not None
@@ -93,14 +90,14 @@ async def test_a_quorum_of_two_is_filled_by_two(store: Store) -> None:
     assert read == second.standing.approval
     assert (read.decided, read.edit, read.decided_at) == ("approved", LESS, second.standing.at)
     assert [(vote.person, vote.reason, vote.edited_digest) for vote in read.votes] == [
-        ("bob", "fine", b"less"),
-        ("carol", None, b"less"),
+        ("bob", "fine", LESS.written),
+        ("carol", None, LESS.written),
     ]
 
 
 async def test_a_denial_is_found_by_the_digest_of_the_arguments_in_its_run(store: Store) -> None:
     approval = await asked(store)
-    told = await store.approvals.decide(TENANT, approval, NO, IN_RUN)
+    told = await store.approvals.decide(TENANT, approval, NO)
     assert told is not None
     assert told.standing.approval.decided == "denied"
     found = await store.approvals.denied(TENANT, "run-1", "refund", question().digest)
@@ -115,31 +112,34 @@ async def test_a_denial_is_found_by_the_digest_of_the_arguments_in_its_run(store
 
 async def test_what_was_edited_is_found_once_it_is_approved(store: Store) -> None:
     approval = (await store.approvals.ask(TENANT, question())).approval.id
-    await store.approvals.decide(TENANT, approval, replace(YES, edit=LESS), IN_RUN)
-    assert await store.approvals.edited(TENANT, IN_RUN, "refund", b"less") is None
-    await store.approvals.decide(TENANT, approval, Ballot(person="carol", verdict="approve", edit=LESS), IN_RUN)
-    for within in (IN_RUN, Within(None)):
-        found = await store.approvals.edited(TENANT, within, "refund", b"less")
-        assert found is not None
-        assert found.id == approval
-    assert await store.approvals.edited(TENANT, Within("run-2"), "refund", b"less") is None
+    edit = replace(LESS, key=key(9))
+    await store.approvals.decide(TENANT, approval, replace(YES, edit=edit))
+    assert await store.approvals.edited(TENANT, key(9), b"other") == []
+    await store.approvals.decide(TENANT, approval, Ballot(person="carol", verdict="approve", edit=edit))
+    for named, digest in ((key(9), b"other"), (key(1), b"less")):
+        (found,) = await store.approvals.edited(TENANT, named, digest)
+        assert (found.id, found.edit) == (approval, edit)
+    assert await store.approvals.edited(TENANT, key(1), b"other") == []
+    assert await store.approvals.edited(TenantId(2), key(9), b"less") == []
+    await store.approvals.cancel(TENANT, approval, None, "wrong")
+    assert await store.approvals.edited(TENANT, key(9), b"less") == []
 
 
-async def test_arguments_that_another_question_has_are_not_put_in(store: Store) -> None:
+async def test_arguments_that_are_asked_for_or_came_from_another_edit_are_not_put_in(store: Store) -> None:
     one, other = await asked(store, 1), await asked(store, 2)
-    theirs = Edit(b"{}", question(2).digest)
-    told = await store.approvals.decide(TENANT, one, replace(YES, edit=theirs), IN_RUN)
-    assert told is not None
-    assert told.said == SameAs(key(2))
+
+    async def edited(approval: UUID, named: int | None, edits: int = 0) -> object:
+        edit = replace(LESS, key=None if named is None else key(named))
+        told = await store.approvals.decide(TENANT, approval, replace(YES, edit=edit), edits)
+        assert told is not None
+        return told.said
+
+    assert await edited(one, 2) == SameAs(key(2))
     assert (await standing(store, one)).approval.votes == ()
-    elsewhere = await store.approvals.decide(TENANT, other, replace(YES, edit=LESS), IN_RUN)
-    assert elsewhere is not None
-    told = await store.approvals.decide(TENANT, one, replace(YES, edit=LESS), IN_RUN)
-    assert told is not None
-    assert told.said == SameAs(key(2))
-    told = await store.approvals.decide(TENANT, one, replace(YES, edit=LESS), None)
-    assert told is not None
-    assert isinstance(told.said, Counted)
+    assert isinstance(await edited(other, 9), Counted)
+    assert await edited(one, 9) == SameAs(key(2))
+    assert isinstance(await edited(one, 9, edits=1), Counted)
+    assert isinstance(await edited(await asked(store, 3), None), Counted)
 
 
 async def test_a_question_is_taken_back_with_who_and_why(store: Store) -> None:
@@ -158,7 +158,7 @@ async def test_a_question_is_taken_back_with_who_and_why(store: Store) -> None:
 async def test_a_later_round_takes_back_what_still_covers(store: Store, ballot: Ballot | None, becomes: str) -> None:
     first = await asked(store)
     if ballot is not None:
-        await store.approvals.decide(TENANT, first, ballot, IN_RUN)
+        await store.approvals.decide(TENANT, first, ballot)
     second = await store.approvals.ask(TENANT, question(round=2))
     assert (await standing(store, first)).approval.decided == becomes
     latest = await store.approvals.latest(TENANT, key(1))
@@ -172,7 +172,7 @@ async def test_there_is_nothing_where_nothing_was_asked_or_another_tenant_did(st
     assert await store.approvals.get(TENANT, uuid4()) is None
     assert await store.approvals.get(other, approval) is None
     assert await store.approvals.latest(TENANT, Key(b"x" * 32)) is None
-    assert await store.approvals.decide(other, approval, YES, None) is None
+    assert await store.approvals.decide(other, approval, YES) is None
     assert await store.approvals.cancel(other, approval, "bob", "x") is None
     with pytest.raises(LookupError):
         await store.approvals.ask(other, question())
@@ -182,8 +182,8 @@ async def test_a_listing_is_filtered_by_state_run_and_tool_a_page_at_a_time(stor
     wait, approved, denied = await asked(store, 1), await asked(store, 2), await asked(store, 3, tool="pay")
     expired = await asked(store, 4, run="run-2", deadline=Duration(0))
     taken = await asked(store, 5)
-    await store.approvals.decide(TENANT, approved, YES, IN_RUN)
-    await store.approvals.decide(TENANT, denied, NO, IN_RUN)
+    await store.approvals.decide(TENANT, approved, YES)
+    await store.approvals.decide(TENANT, denied, NO)
     await store.approvals.cancel(TENANT, taken, None, "x")
 
     async def listed(**chosen: Any) -> list[UUID]:
@@ -218,10 +218,21 @@ async def test_of_rivals_in_several_processes_one_decides(store: Store, database
 
 async def test_of_two_who_edit_to_the_same_arguments_at_once_one_is_refused(store: Store) -> None:
     for number in range(10):
-        run, digest = f"race-{number}", b"race-%d" % number
-        ids = [await asked(store, 100 + 2 * number + at, run=run) for at in (0, 1)]
-        told = await asyncio.gather(
-            *(store.approvals.decide(TENANT, one, replace(YES, edit=Edit(b"{}", digest)), Within(run)) for one in ids)
-        )
+        ids = [await asked(store, 100 + 2 * number + at) for at in (0, 1)]
+        edit = replace(LESS, key=key(1000 + number))
+        told = await asyncio.gather(*(store.approvals.decide(TENANT, one, replace(YES, edit=edit)) for one in ids))
         kinds = Counter(type(one.said) for one in told if one is not None)
         assert kinds == {Counted: 1, SameAs: 1}
+
+
+async def test_what_waits_about_an_effect_or_a_run_is_taken_back_and_nothing_else(store: Store) -> None:
+    one, other, approved = await asked(store, 1), await asked(store, 2), await asked(store, 3)
+    elsewhere = await asked(store, 4, run="run-2")
+    await store.approvals.decide(TENANT, approved, YES)
+    assert await store.approvals.withdraw(TENANT, key(1), "carol", "no need") == [one]
+    assert await store.approvals.withdraw(TENANT, "run-1", None, "it is over") == [other]
+    assert await store.approvals.withdraw(TENANT, "run-1", None, "it is over") == []
+    read = (await standing(store, one)).approval
+    assert (read.decided, read.cancelled_by, read.cancel_reason) == ("cancelled", "carol", "no need")
+    assert (await standing(store, elsewhere)).approval.decided is None
+    assert (await standing(store, approved)).approval.decided == "approved"

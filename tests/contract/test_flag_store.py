@@ -3,6 +3,7 @@
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from guard.core.effects import Evidence, Instant, TenantId
 from guard.core.flags import Flag, RaisedFlag
@@ -94,3 +95,30 @@ async def _paged(store: Store, chosen: FlagFilter) -> list[list[str]]:
         pages.append([flag.flag.subject for flag in flags])
         if after is None:
             return pages
+
+
+async def test_a_flag_whose_cause_is_gone_is_closed_by_itself_and_open_again_once_it_is_back(store: Store) -> None:
+    stuck = Flag(kind="saga-stuck", subject="trip/k1/1", detail="It was refused.", run="trip", key=key(1))
+    others = [
+        replace(stuck, subject="Trip/k1/1"),
+        replace(stuck, subject="trip-7/k1/1"),
+        replace(LOOP, subject="trip/"),
+    ]
+    await store.flags.raise_all(TENANT, [stuck, *others, stuck])
+    await store.flags.settle(TenantId(2), "saga-stuck", "trip/", "not theirs")
+    assert await store.flags.count_open(TENANT) == 4
+    await store.flags.settle(TENANT, "saga-stuck", "trip/", "the saga goes on")
+    (closed,) = (flag for flag in await _all(store) if flag.state == "closed")
+    assert (closed.flag, closed.closed_by, closed.reason) == (stuck, "twiceshy", "the saga goes on")
+    back = replace(stuck, detail="It was refused again.")
+    await store.flags.raise_all(TENANT, [back])
+    assert await store.flags.count_open(TENANT) == 4
+    assert [flag.flag for flag in await _all(store) if flag.flag.subject == "trip/k1/1"] == [back]
+
+
+async def test_a_flag_that_a_person_closed_stays_closed(store: Store) -> None:
+    await store.flags.raise_all(TENANT, [LOOP])
+    (raised,) = await _all(store)
+    await store.flags.close(TENANT, raised.id, None, "seen")
+    await store.flags.raise_all(TENANT, [LOOP])
+    assert await store.flags.count_open(TENANT) == 0

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from guard.core.effects import AttemptToken, Effect, Key, RunId, TenantId
 from guard.core.forks import Fork, LiveTool, Span
 from guard.core.runs import Run
-from guard.ports.forks import Given, Wanted
+from guard.ports.forks import Gave, Given, Wanted
 from guard.ports.steps import Insert
 from guard.ports.store import Pin, Store
 from tests.contract.given import FIRST, LEASE, SECOND_TOKEN, TENANT, finish, intent, key, opened, written
@@ -221,3 +221,27 @@ async def test_of_many_calls_at_once_one_is_given_the_effect(store: Store) -> No
         for number in range(10, 18):
             group.start_soon(ask, number)
     assert len(given) == 1
+
+
+async def test_what_was_given_for_many_calls_is_found_at_once(store: Store) -> None:
+    run = await opened(store, "main")
+    for number in (1, 2):
+        await did(store, run, number, occurrence=number)
+    fork, other = RunId(UUID(int=8)), RunId(UUID(int=9))
+    await store.forks.give(fork, key(5), key(1), FIRST)
+    await store.forks.give(fork, key(6), key(2), SECOND_TOKEN)
+    await store.forks.deliver(fork, [key(2)])
+    first = Gave(token=FIRST, delivered=False, is_failed=False, arguments_digest=ANY)
+    second = Gave(token=SECOND_TOKEN, delivered=True, is_failed=False, arguments_digest=ANY)
+    wanted = [key(number) for number in range(4, 600)]
+    assert await store.forks.gave(fork, wanted) == {key(5): first, key(6): second}
+    assert await store.forks.gave(fork, [key(6)]) == {key(6): second}
+    assert await store.forks.gave(other, wanted) == {}
+
+
+async def test_the_versions_that_some_runs_keep_to_are_found(store: Store) -> None:
+    main, other = await opened(store, "main"), await opened(store, "other")
+    await store.tools.pin(TENANT, [Pin(run=main.id, tool="pay", version=0)])
+    assert await store.forks.pins([main.id, other.id], "pay") == {0}
+    assert await store.forks.pins([other.id], "pay") == set()
+    assert await store.forks.pins([main.id], "mail") == set()

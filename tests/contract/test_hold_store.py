@@ -1,5 +1,6 @@
 """What every store must do with holds."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -7,10 +8,13 @@ from msgspec.structs import replace
 
 from guard.core.effects import SECOND, Duration, TenantId
 from guard.core.holds import Barred, Rival
-from guard.ports.holds import Different, HoldFilter, HoldPage
+from guard.ports.holds import Different, Foreign, HoldFilter, HoldPage
 from guard.ports.store import Store
+from guard.service.holds import Holds
+from guard.service.outcomes import Refused
 from tests.contract.given import TENANT
 from tests.contract.given_holds import MINUTE, TWO_O_CLOCK, changed, committed, occupied, placed, state_of, wish
+from twiceshy_contract.holds import PlaceHoldRequest
 
 
 async def test_a_hold_is_placed_by_the_clock_of_the_database_and_read_back(store: Store) -> None:
@@ -34,6 +38,17 @@ async def test_asking_again_with_the_id_is_the_same_hold_and_with_other_words_it
     other = await store.holds.place(replace(wish(1, end=31), priority=2))
     assert isinstance(other, Different)
     assert (other.hold, other.names) == (first.hold, ("end", "priority"))
+
+
+async def test_the_id_of_another_tenants_hold_says_nothing_about_it(store: Store) -> None:
+    await placed(store, wish(1))
+    foreign = replace(wish(1, resource="room-2"), tenant=TenantId(2))
+    assert isinstance(await store.holds.place(foreign), Foreign)
+    request = PlaceHoldRequest(id=UUID(int=1), resource="room-2", start=datetime.now(UTC), holder="eve", minutes=30)
+    refused = await Holds(store.holds).place(TenantId(2), request)
+    assert isinstance(refused, Refused)
+    assert (refused.code, refused.hold) == ("not-found", None)
+    assert await state_of(store, 1) == "held"
 
 
 async def test_holds_that_overlap_conflict_and_the_answer_names_the_one_in_the_way(store: Store) -> None:

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from guard.core.effects import AttemptToken, Effect, Fence, TenantId
+from guard.core.effects import AttemptToken, Effect, Fence, Instant, TenantId
 from guard.core.runs import Run
 from guard.ports.steps import Insert, Replace
 from guard.ports.store import Newest, Store
@@ -29,6 +29,8 @@ from tests.contract.plans import do, plans
 
 SLOT = b"\x07" * 32
 MANY = 3000
+OTHERS = b"\x09" * 32
+"""The digest of arguments that no instance has."""
 
 
 def instance(rank: int, token: AttemptToken = FIRST, occurrence: int = 1, run: Run | None = None) -> Insert:
@@ -45,14 +47,14 @@ def drawn() -> AttemptToken:
 
 async def test_the_newest_instance_of_an_occurrence_is_found_by_its_rank(store: Store) -> None:
     stranger = drawn()
-    assert await store.effects.newest(SLOT, 1, stranger) == Newest(rank=0, own=None)
+    assert await store.effects.newest(SLOT, 1, stranger, OTHERS) == Newest(rank=0, own=None)
     for rank in (1, 2, 3):
         await written(store, instance(rank, drawn()))
     await written(store, instance(1, drawn(), occurrence=5))
-    assert await store.effects.newest(SLOT, 1, stranger) == Newest(rank=3, own=None)
-    assert await store.effects.newest(SLOT, 5, stranger) == Newest(rank=1, own=None)
-    assert await store.effects.newest(SLOT, 2, stranger) == Newest(rank=0, own=None)
-    assert await store.effects.newest(b"\x08" * 32, 1, stranger) == Newest(rank=0, own=None)
+    assert await store.effects.newest(SLOT, 1, stranger, OTHERS) == Newest(rank=3, own=None)
+    assert await store.effects.newest(SLOT, 5, stranger, OTHERS) == Newest(rank=1, own=None)
+    assert await store.effects.newest(SLOT, 2, stranger, OTHERS) == Newest(rank=0, own=None)
+    assert await store.effects.newest(b"\x08" * 32, 1, stranger, OTHERS) == Newest(rank=0, own=None)
 
 
 async def test_an_attempt_finds_its_own_instance_among_newer_ones(store: Store) -> None:
@@ -63,16 +65,39 @@ async def test_an_attempt_finds_its_own_instance_among_newer_ones(store: Store) 
     life = replace(began.effect.life, fence=Fence(2), attempts=(lost, again))
     await written(store, Replace(seen=1, effect=replace(began.effect, life=life)))
     await written(store, instance(2, third))
-    assert await store.effects.newest(SLOT, 1, first) == Newest(rank=2, own=1)
-    assert await store.effects.newest(SLOT, 1, second) == Newest(rank=2, own=1)
-    assert await store.effects.newest(SLOT, 1, third) == Newest(rank=2, own=2)
-    assert await store.effects.newest(SLOT, 2, first) == Newest(rank=0, own=None)
-    assert await store.effects.newest(b"\x08" * 32, 1, first) == Newest(rank=0, own=None)
+    assert await store.effects.newest(SLOT, 1, first, OTHERS) == Newest(rank=2, own=1)
+    assert await store.effects.newest(SLOT, 1, second, OTHERS) == Newest(rank=2, own=1)
+    assert await store.effects.newest(SLOT, 1, third, OTHERS) == Newest(rank=2, own=2)
+    assert await store.effects.newest(SLOT, 2, first, OTHERS) == Newest(rank=0, own=None)
+    assert await store.effects.newest(b"\x08" * 32, 1, first, OTHERS) == Newest(rank=0, own=None)
+
+
+async def test_what_failed_with_the_same_arguments_is_found_unless_a_newer_one_had_them(store: Store) -> None:
+    stranger, card = drawn(), b"\x0c" * 32
+    for rank in (1, 2, 3):
+        said = instance(rank, drawn())
+        is_alike = rank < 3
+        began = await written(
+            store, replace(said, intent=replace(said.intent, arguments_digest=card)) if is_alike else said
+        )
+        assert await store.effects.newest(SLOT, 1, stranger, card) == Newest(rank=rank, refused=None if rank < 3 else 2)
+        if is_alike:
+            await written(store, Replace(seen=1, effect=_refused(began.effect, began.at)))
+            assert await store.effects.newest(SLOT, 1, stranger, card) == Newest(rank=rank, refused=rank)
+    assert await store.effects.newest(SLOT, 2, stranger, card) == Newest()
 
 
 async def test_an_instance_that_is_not_looked_up_is_not_found(store: Store) -> None:
     await written(store, insert(1))
-    assert await store.effects.newest(SLOT, 1, FIRST) == Newest(rank=0, own=None)
+    assert await store.effects.newest(SLOT, 1, FIRST, OTHERS) == Newest(rank=0, own=None)
+
+
+async def test_an_effect_from_before_instances_were_looked_up_takes_its_slot_once(store: Store) -> None:
+    made = (await written(store, insert(1))).effect
+    for slot in (SLOT, b"\x08" * 32):
+        await store.effects.keep_slot(key(1), slot)
+    kept = await looked(store, 1)
+    assert kept == replace(made, intent=replace(made.intent, slot=SLOT))
 
 
 async def test_final_effects_of_the_run_are_marked_as_delivered_once(store: Store) -> None:
@@ -112,12 +137,13 @@ async def test_the_three_thousandth_instance_is_found_by_index_as_the_second_is(
     await do(database_url, _copies(database_url), _ATTEMPTS, "ANALYZE")
 
     def work(connection: Connection) -> None:
-        newest = select_newest(connection, SLOT, 1, AttemptToken(UUID(int=99)))
+        newest = select_newest(connection, SLOT, 1, AttemptToken(UUID(int=99)), OTHERS)
         assert newest == Newest(rank=MANY, own=None)
 
     (plan,) = await plans(database_url, work)
     assert "effects_slot" in plan
     assert "effects_slot_attempt" in plan
+    assert "effects_slot_arguments" in plan
     assert "attempts_token" in plan
     assert "Seq Scan" not in plan
     assert "SCAN" not in plan.replace("SCAN CONSTANT ROW", "")
@@ -158,6 +184,9 @@ async def _done(store: Store, number: int, run: Run | None) -> Effect:
 
 async def _failed(store: Store, number: int, run: Run) -> Effect:
     began = await written(store, insert(number, run))
-    told = replace(began.effect.life.attempts[0], report="rejected", reported_at=began.at)
-    life = replace(began.effect.life, state="failed", attempts=(told,), ended_at=began.at)
-    return (await written(store, Replace(seen=1, effect=replace(began.effect, life=life)))).effect
+    return (await written(store, Replace(seen=1, effect=_refused(began.effect, began.at)))).effect
+
+
+def _refused(effect: Effect, at: Instant) -> Effect:
+    told = replace(effect.life.attempts[0], report="rejected", reported_at=at)
+    return replace(effect, life=replace(effect.life, state="failed", attempts=(told,), ended_at=at))

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from guard.ports.steps import Found, Written
 from guard.ports.store import FileUnavailable, Store, StoreUnavailable
 from guard.store.sql.engine import open_store
+from guard.store.sql.faults import translated
 from guard.store.sql.schema import migrate
 from tests.contract.given import TENANT, insert, look, one, opened, written
 from tests.servers import PostgresServer
@@ -114,6 +116,12 @@ async def test_a_cancelled_call_leaves_the_lane_usable(store: Store) -> None:
     with pytest.raises(asyncio.CancelledError):
         await call
     assert isinstance(await one(store, insert(2)), Written)
+
+
+def test_who_waits_for_a_connection_in_vain_hears_why() -> None:
+    said = r"^Too many requests wait for the database: .*nothing was done"
+    with pytest.raises(StoreUnavailable, match=said), translated():
+        raise PoolTimeout("QueuePool limit of size 4 overflow 4 reached, connection timed out, timeout 2.00")
 
 
 def _calls(store: Store) -> list[Callable[[], Awaitable[object]]]:

@@ -1,18 +1,27 @@
 """Retention: what was kept long enough becomes a tombstone; what is not final never does. Time is moved by SQL."""
 
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from guard.core.effects import SECOND, Duration, Effect, Evidence, Fence, Instant
+from guard.core.forks import Fork
 from guard.core.runs import Run
 from guard.ports.retention import Oldest
 from guard.ports.steps import Replace
 from guard.ports.store import EffectFilter, Store
-from guard.store.sql.policy_tables import approvals, loops, saga_steps, sagas
-from guard.store.sql.retention import select_alone, select_due, select_of_run, select_oldest
+from guard.store.sql.policy_tables import approvals, holds, loops, saga_steps, sagas
+from guard.store.sql.retention import (
+    select_alone,
+    select_due,
+    select_ended_holds,
+    select_of_run,
+    select_oldest,
+    select_past_holds,
+)
 from guard.store.sql.tables import effects, runs
 from tests.contract.given import (
     FIRST,
@@ -26,6 +35,7 @@ from tests.contract.given import (
     opened,
     written,
 )
+from tests.contract.given_holds import changed, committed, placed, wish
 from tests.contract.plans import plans
 
 HOUR = Duration(3600 * SECOND)
@@ -202,6 +212,61 @@ async def test_an_effect_of_a_saga_is_kept_until_the_saga_is_over(store: Store, 
     assert await _column(database_url, saga_steps.c.compensation) is None
 
 
+async def test_holds_that_ended_long_ago_go_in_batches_and_what_claims_anything_stays(
+    store: Store, database_url: str
+) -> None:
+    for number in (1, 2, 3, 4, 5, 6):
+        await placed(store, wish(number, resource=f"room-{number}"))
+    for number in (1, 2, 6):
+        await changed(store, "release", number)
+    await committed(store, 3)
+    await committed(store, 4)
+    await aged(database_url, holds, holds.c.id.in_([UUID(int=1), UUID(int=2)]), ended_at=holds.c.ended_at - 2 * HOUR)
+    await aged(database_url, holds, holds.c.id == UUID(int=3), starts_at=1, ends_at=2)
+    await aged(database_url, holds, holds.c.id == UUID(int=4), ends_at=2**52)
+    assert await store.retention.forget_holds(HOUR, 1) == 2
+    assert await store.retention.forget_holds(HOUR, 1) == 1
+    assert await store.retention.forget_holds(HOUR, 1) == 0
+    left = [number for number in range(1, 7) if await store.holds.get(TENANT, UUID(int=number)) is not None]
+    assert left == [4, 5, 6]
+
+
+async def test_a_hold_that_was_given_up_stays_while_its_effect_may_have_succeeded(
+    store: Store, database_url: str
+) -> None:
+    await placed(store, wish(1, key=key(1)))
+    began = await written(store, insert(1))
+    await written(store, Replace(seen=1, effect=in_doubt(began.effect, began.at)))
+    await aged(database_url, holds, holds.c.key == key(1), state=3, ended_at=1)
+    assert await store.retention.forget_holds(HOUR, 10) == 0
+    await aged(database_url, effects, effects.c.key == key(1), state=5)
+    assert await store.retention.forget_holds(HOUR, 10) == 1
+
+
+async def test_what_a_fork_was_given_goes_with_it_in_batches(store: Store, database_url: str) -> None:
+    run = await opened(store)
+    for number in (1, 2, 3):
+        await done(store, number, run)
+    fork = await store.runs.fork(TENANT, "fork", Fork(parent=run.name, parent_id=run.id, at=0))
+    for number in (1, 2, 3):
+        assert await store.forks.give(fork.id, key(10 + number), key(number), FIRST) is not None
+    assert await store.forks.let_run(fork.id, TOOL, key(14), None)
+    over = await store.runs.end(TENANT, "fork", "finished")
+    assert over is not None
+    assert await store.retention.expire_of_run(fork.id, {}, HOUR, 2) == []
+    assert (await opened(store, "fork")).expired_at is None
+    assert await store.retention.due_runs(10) == []
+    await aged(database_url, runs, runs.c.id == fork.id, **EARLIER)
+    assert [due.id for due in await store.retention.due_runs(10)] == [fork.id]
+    assert await store.retention.expire_of_run(fork.id, {}, HOUR, 2) == []
+    assert (await opened(store, "fork")).expired_at is None
+    assert [due.id for due in await store.retention.due_runs(10)] == [fork.id]
+    assert await store.retention.expire_of_run(fork.id, {}, HOUR, 2) == []
+    assert (await opened(store, "fork")).expired_at is not None
+    assert [await store.forks.given(fork.id, key(10 + number)) for number in (1, 2, 3)] == [None, None, None]
+    assert await store.forks.let(fork.id, TOOL) == []
+
+
 async def test_all_of_it_is_found_by_index(store: Store, database_url: str) -> None:
     run = await opened(store)
     for number in range(1, 60):
@@ -215,9 +280,11 @@ async def test_all_of_it_is_found_by_index(store: Store, database_url: str) -> N
         select_alone(connection, TENANT, TOOL, Instant(2), 10)
         select_due(connection, 10)
         select_of_run(connection, run.id, [TOOL], 10)
+        select_ended_holds(connection, Instant(2), 10)
+        select_past_holds(connection, Instant(2), 10)
 
     found = await plans(database_url, work)
-    by = ("effects_kept", "effects_kept", "runs_kept", "effects_run")
+    by = ("effects_kept", "effects_kept", "runs_kept", "effects_run", "holds_ended", "holds_over")
     for plan, index in zip(found, by, strict=True):
         assert index in plan, plan
 

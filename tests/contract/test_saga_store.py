@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard.core.effects import SECOND, Duration, Instant, TenantId
-from guard.core.sagas import Mark, SagaStep
+from guard.core.sagas import Mark, Saga, SagaStep
 from guard.ports.sagas import Enlisted, NewStep, SagaFilter
 from guard.ports.steps import Replace
 from guard.ports.store import Store
@@ -135,7 +135,7 @@ async def test_a_saga_fails_once_and_is_completed_once(store: Store) -> None:
     assert await store.sagas.complete(TENANT, "trip-7") == failed
     await open_saga(store, "trip-8")
     completed = await store.sagas.complete(TENANT, "trip-8")
-    assert completed is not None
+    assert isinstance(completed, Saga)
     assert (completed.state, completed.failed_at, completed.ended_at is None) == ("completed", None, False)
     assert await store.sagas.fail(TENANT, "trip-8", "late") == completed
     assert await store.sagas.fail(TENANT, "nobody", "full") is None
@@ -149,12 +149,12 @@ async def test_every_write_finds_a_saga_failed_whose_deadline_has_passed(store: 
     assert await store.sagas.restless(10) == [(TENANT, "a"), (TENANT, "b"), (TENANT, "c")]
     assert await store.sagas.restless(1) == [(TENANT, "a")]
     completed = await store.sagas.complete(TENANT, "a")
-    assert completed is not None
-    assert (completed.state, completed.reason) == ("compensating", "Its deadline has passed.")
+    assert isinstance(completed, Saga)
+    assert (completed.state, completed.reason) == ("compensating", "its deadline has passed")
     assert (await enlisted(store, "b")).became == "over"
     failed = await store.sagas.fail(TENANT, "c", "full")
     assert failed is not None
-    assert (failed.state, failed.reason) == ("compensating", "Its deadline has passed.")
+    assert (failed.state, failed.reason) == ("compensating", "its deadline has passed")
     assert await store.sagas.restless(10) == []
 
 

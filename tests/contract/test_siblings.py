@@ -129,6 +129,37 @@ async def test_on_sqlite_siblings_are_looked_for_by_the_partial_indexes_too(stor
     assert "SCAN effects" not in plan
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=False)
+async def test_on_sqlite_one_look_for_any_doubt_serves_a_whole_batch(
+    store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await opened(store)
+    looks: list[str] = []
+
+    def counted(name: str) -> None:
+        real = getattr(verbs_sqlite, name)
+
+        def look(*asked: object) -> object:
+            looks.append(name)
+            return real(*asked)
+
+        monkeypatch.setattr(verbs_sqlite, name, look)
+
+    counted("has_doubt")
+    counted("find_sibling")
+    await store.effects.apply(0, [begin(call(number, run)) for number in (1, 2, 3)])
+    assert looks == ["has_doubt"]
+    await doubtful(store, call(4, run))
+    await store.effects.apply(0, [begin(call(number, run)) for number in (5, 6)])
+    assert looks == ["has_doubt", "has_doubt", "find_sibling", "find_sibling"]
+    await store.close()
+    asked = verbs_sqlite._HAS_DOUBT.replace("?", "1").strip()
+    (plan,) = await plans(database_url, lambda connection: connection.exec_driver_sql(asked))
+    assert "INDEX effects_unsettled (state=?" in plan
+    assert "INDEX effects_lease (lease_expires_at<?)" in plan
+    assert "SCAN effects" not in plan
+
+
 async def _value(url: str, statement: str) -> int:
     connection = await asyncpg.connect(url)
     try:

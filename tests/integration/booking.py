@@ -98,9 +98,22 @@ class Booking:
         """Read what became of the steps."""
         return [(step["tool"].partition("-")[0], step["state"]) for step in self.shown()["steps"]]
 
-    def flags(self) -> list[str]:
+    def steps_with_effects(self) -> list[tuple[str, str]]:
+        """Read how the effects of the steps stand."""
+        return [(step["tool"].partition("-")[0], step["effect"]) for step in self.shown()["steps"]]
+
+    def resume(self, by: str = "ann") -> Reply:
+        """Let the saga go on, as an operator."""
+        return self.service.ask("POST", f"{self.path}/resume", {"by": by, "reason": "seen to"})
+
+    def complete(self) -> Reply:
+        """End the saga well."""
+        return self.service.ask("POST", f"{self.path}/complete")
+
+    def flags(self, state: str | None = None) -> list[str]:
         """Read what operators were told of the saga."""
-        found = self.service.ask("GET", "/v1/flags?kind=saga-stuck&limit=500").body["items"]
+        chosen = "" if state is None else f"&state={state}"
+        found = self.service.ask("GET", f"/v1/flags?kind=saga-stuck&limit=500{chosen}").body["items"]
         return [flag["detail"] for flag in found if flag["run"] == self.run]
 
     def see(self, happens: Callable[[], bool]) -> None:

@@ -234,3 +234,12 @@ def test_an_approval_that_is_not_there_is_not_found(service: ServiceProcess) -> 
         said = {"verdict": "approve", "by": "bob"}
         assert service.ask("POST", f"/v1/approvals/{name}/decide", said).status == 404
         assert service.ask("POST", f"/v1/approvals/{name}/cancel", {"reason": "x"}).status == 404
+
+
+@pytest.mark.parametrize("amount", [{"$dec": "5000"}, "5000", None], ids=["a decimal", "a text", "nothing"])
+def test_a_rule_that_cannot_be_judged_or_is_met_by_a_tagged_number_asks_a_person(
+    service: ServiceProcess, run: str, amount: object
+) -> None:
+    tool = declared(service, approval={"when": "arguments.amount > `100`"})
+    assert service.begin(run, tool, {"amount": amount}).status == 202
+    assert service.begin(run, tool, {"amount": {"$dec": "99.99"}}).status == 201

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -68,7 +69,6 @@ def test_an_approver_reads_everything_and_does_nothing_else(guarded: ServiceProc
     for method, path, said in (
         ("POST", "/v1/effects", body),
         ("POST", "/v1/batch", {"items": []}),
-        ("PUT", "/v1/tools/refund", {}),
         ("POST", "/v1/runs", {"run": "alices"}),
         ("POST", f"/v1/effects/{waiting.body['key']}/resolve", {"as": "applied", "fence": 0, "reason": "x"}),
     ):
@@ -81,6 +81,62 @@ def test_a_question_is_taken_back_in_ones_own_name(guarded: ServiceProcess, wait
     assert guarded.ask("POST", path, {"reason": "x", "by": "alice"}, **BOB).status == 403
     taken = guarded.ask("POST", path, {"reason": "no use"}, **BOB)
     assert (taken.status, taken.body["state"], taken.body["cancelled_by"]) == (200, "cancelled", "bob")
+
+
+def test_an_agent_takes_its_question_back_in_nobodys_name(guarded: ServiceProcess, waiting: Reply) -> None:
+    path = f"/v1/approvals/{waiting.body['approval']}/cancel"
+    named = guarded.ask("POST", path, {"reason": "x", "by": "alice"}, **AGENT)
+    assert (named.status, named.code) == (403, "forbidden")
+    taken = guarded.ask("POST", path, {"reason": "no use"}, **AGENT)
+    assert (taken.status, taken.body["cancelled_by"]) == (200, None)
+
+
+@pytest.mark.parametrize(
+    "lower",
+    [
+        {},
+        {"approval": {"quorum": 1}},
+        {"approval": {"quorum": 2, "four_eyes": False}},
+        {"approval": {"quorum": 2, "when": "arguments.amount > `50`"}},
+        {"approval": {"quorum": 2}, "repeat": "allow"},
+        {"class": "read"},
+    ],
+)
+def test_an_agents_token_lowers_no_rule_of_approval_and_an_approvers_does(
+    guarded: ServiceProcess, lower: dict[str, Any]
+) -> None:
+    tool = f"pay-{uuid4().hex[:8]}"
+    path, held = f"/v1/tools/{tool}", {"approval": {"quorum": 2}, "repeat": "ask"}
+    assert guarded.ask("PUT", path, held, **AGENT).status == 200
+    said = {"repeat": "ask"} | lower
+    for method, to, body in (("PUT", path, said), ("POST", "/v1/tools/apply", {"tools": {tool: said}})):
+        refused = guarded.ask(method, to, body, **AGENT)
+        assert (refused.status, refused.code) == (403, "forbidden")
+        assert tool in refused.body["detail"]
+    assert guarded.ask("GET", path, **AGENT).body["version"] == 1
+    raised = {"approval": {"quorum": 3}, "repeat": "ask"}
+    assert guarded.ask("PUT", path, raised, **AGENT).body["declaration"]["approval"]["quorum"] == 3
+    assert guarded.ask("POST", "/v1/tools/apply", {"tools": {tool: raised}}, **AGENT).status == 200
+    if "class" not in lower:
+        assert guarded.ask("PUT", path, said, **ALICE).status == 200
+
+
+def test_an_agents_token_makes_the_service_send_no_request_and_an_approvers_does(guarded: ServiceProcess) -> None:
+    path = f"/v1/tools/charge-{uuid4().hex}"
+    asks = {"url": "http://127.0.0.1:9/", "applied": "status == `200`", "not_applied": "status == `404`"}
+    said = {"probe": asks | {"headers": {"X-Key": "${env.TWICESHY_SECRET_BANK}"}}}
+    refused = guarded.ask("PUT", path, said, **AGENT)
+    assert (refused.status, refused.code) == (403, "forbidden")
+    assert guarded.ask("GET", path, **AGENT).status == 404
+    assert guarded.ask("PUT", path, said, **ALICE).status == 200
+    assert guarded.ask("PUT", path, said | {"attempts": 2}, **AGENT).status == 200
+
+
+def test_code_that_says_less_than_a_person_leaves_the_rule_as_it_is(guarded: ServiceProcess) -> None:
+    path = f"/v1/tools/pay-{uuid4().hex[:8]}"
+    assert guarded.ask("PUT", path, {"approval": {}}, **AGENT).status == 200
+    declared = guarded.ask("PUT", path, {"declared_by": "code"}, **AGENT)
+    assert (declared.status, declared.body["declaration"]["approval"]["quorum"]) == (200, 1)
 
 
 @pytest.mark.parametrize(

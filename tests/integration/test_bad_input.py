@@ -169,3 +169,39 @@ def test_a_problem_type_leads_to_its_explanation(service: ServiceProcess) -> Non
     assert page.status == 200
     assert "Nobody knows whether the effect happened" in page.body
     assert service.ask("GET", "/problems/never-heard").status == 404
+
+
+def test_an_instant_that_no_answer_could_write_is_refused(service: ServiceProcess, run: str) -> None:
+    for moment in ("9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00%2B23:59"):
+        refused_at(service.ask("GET", f"/v1/tools/pay-{run}?at={moment}"), "/at")
+        refused_at(service.ask("GET", f"/v1/tools?at={moment}"), "/at")
+
+
+def test_terms_and_versions_that_cannot_be_are_refused_where_nothing_is_done_too(
+    service: ServiceProcess, run: str
+) -> None:
+    service.ask("POST", "/v1/runs", {"run": run})
+    asked = {"run": run, "calls": [{"tool": "pay", "tool_version": 2**31}]}
+    refused_at(service.ask("POST", "/v1/policy/decisions", asked), "/calls/0/tool_version")
+    fork = {"parent": run, "at": 0, "live": [{"tool": "pay"}, {"tool": "mail", "when": "a ["}]}
+    refused_at(
+        service.ask("POST", "/v1/policy/decisions", {"fork": fork, "calls": [{"tool": "pay"}]}), "/fork/live/1/when"
+    )
+
+
+def test_a_line_break_at_the_end_of_a_name_of_a_header_or_an_address_is_refused(
+    service: ServiceProcess, run: str
+) -> None:
+    probe = {"url": "https://pay.example/x", "applied": "a", "not_applied": "b"}
+    path = f"/v1/tools/pay-{run}"
+    refused_at(service.ask("PUT", path, {"provider_key_header": "X-Key\n"}), "/provider_key_header")
+    refused_at(service.ask("PUT", path, {"probe": probe | {"url": "https://pay.example\n"}}), "/probe/url")
+    assert service.ask("PUT", path, {"probe": probe | {"headers": {"X-A\n": "v"}}}).status == 400
+
+
+@pytest.mark.parametrize("path", ["/v1/tools/%ff", "/v1/runs/%C3%28", "/v1/sagas/%ff", "/v1/runs/%ff/finish"])
+def test_a_path_that_is_no_utf_8_is_refused(service: ServiceProcess, path: str) -> None:
+    for method in ("GET", "PUT", "POST"):
+        refused = service.ask(method, path, {})
+        assert (refused.status, refused.code) == (400, "invalid-request"), method
+    assert service.ask("GET", "/v1/tools/%EF%BF%BD").status == 404

@@ -120,15 +120,17 @@ def test_a_method_that_a_hot_path_has_not_is_refused_with_those_it_has(
 
 def test_every_hot_verb_is_described_where_it_is_served(service: ServiceProcess) -> None:
     paths = service.ask("GET", "/schema/openapi.json").body["paths"]
-    hot = {path: sorted(item) for path, item in paths.items() if path.startswith(("/v1/effects", "/v1/batch"))}
-    assert hot == {
+    about = {path: sorted(item) for path, item in paths.items() if path.startswith(("/v1/effects", "/v1/batch"))}
+    assert about == {
         "/v1/batch": ["post"],
         "/v1/effects": ["get", "post"],
         "/v1/effects/release": ["post"],
         "/v1/effects/{key}": ["get"],
+        "/v1/effects/{key}/cancel": ["post"],
         "/v1/effects/{key}/commit": ["post"],
         "/v1/effects/{key}/fail": ["post"],
         "/v1/effects/{key}/renew": ["post"],
+        "/v1/effects/{key}/reopen": ["post"],
         "/v1/effects/{key}/resolve": ["post"],
     }
     for path in ("/v1/batch", "/v1/effects", f"/v1/effects/{'0' * 64}/fail", f"/v1/effects/{'0' * 64}/renew"):

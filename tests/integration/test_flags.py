@@ -72,6 +72,55 @@ def test_a_success_of_what_was_rejected_is_flagged_as_a_contradiction(service: S
     assert [flag["kind"] for flag in flags_about(service, grant)] == ["contradiction"]
 
 
+def run_again(service: ServiceProcess, run: str, **declared: object) -> tuple[Reply, Reply]:
+    """Let a second attempt begin while nobody knows of the first, and then hear from the first that it succeeded."""
+    service.ask("PUT", f"/v1/tools/pay-{run}", {"settle_seconds": 0, "lease_seconds": 5, **declared})
+    first = service.begin(run, f"pay-{run}")
+    service.report("fail", first, kind="unknown", error=ERROR, retry_after=0)
+    second = service.begin(run, f"pay-{run}")
+    assert (second.status, second.body["downstream_key"]) == (201, first.body["downstream_key"])
+    assert service.report("commit", first, result="receipt").status == 200
+    return first, second
+
+
+def test_two_successes_under_one_downstream_key_with_one_result_contradict_nothing(
+    service: ServiceProcess, run: str
+) -> None:
+    """The provider has answered the second from its own record: that is what its window is for."""
+    _, second = run_again(service, run, provider_window_seconds=600)
+    for _ in range(2):
+        again = service.report("commit", second, result="receipt")
+        assert (again.status, again.body["state"]) == (200, "succeeded")
+    assert service.ask("GET", f"/v1/effects/{second.body['key']}").body["evidence"] == []
+    flags = service.ask("GET", "/v1/flags?limit=500").body["items"]
+    assert [flag for flag in flags if flag["key"] == second.body["key"]] == []
+
+
+def test_another_result_under_one_downstream_key_is_flagged_as_a_contradiction(
+    service: ServiceProcess, run: str
+) -> None:
+    _, second = run_again(service, run, provider_window_seconds=600)
+    assert service.report("commit", second, result="another").code == "superseded"
+    (flag,) = flags_about(service, second)
+    assert flag["kind"] == "contradiction"
+    assert str(flag["detail"]).endswith(
+        "reported success with another result than the record shows. The record may be wrong."
+    )
+    shown = service.ask("GET", f"/v1/effects/{second.body['key']}").body
+    assert [(proof["kind"], proof["body"]) for proof in shown["evidence"]] == [("other_result", {"result": "another"})]
+
+
+def test_the_only_attempt_that_reports_another_result_than_a_person_recorded_contradicts(
+    service: ServiceProcess, run: str
+) -> None:
+    grant = service.begin(run)
+    service.report("fail", grant, kind="unknown", error=ERROR)
+    word = {"as": "applied", "fence": 1, "result": 5, "reason": "the bank's clerk says so"}
+    assert service.ask("POST", f"/v1/effects/{grant.body['key']}/resolve", word).status == 200
+    assert service.report("commit", grant, result=6).code == "superseded"
+    assert [flag["kind"] for flag in flags_about(service, grant)] == ["contradiction"]
+
+
 def test_an_ordinary_success_raises_no_flag(service: ServiceProcess, run: str) -> None:
     grant = service.begin(run)
     service.report("fail", grant, kind="unknown", error=ERROR)

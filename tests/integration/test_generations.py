@@ -247,3 +247,32 @@ def test_a_repeat_that_a_person_approved_runs_once(service: ServiceProcess, run:
     assert done(service, run, tool).body["generation"] == 2
     assert service.begin(run, tool).body["generation"] == 3
     assert service.begin(run, tool).status == 202
+
+
+def test_trying_again_what_was_not_applied_and_waiting_for_it_are_no_circle(service: ServiceProcess, run: str) -> None:
+    tool = declare(service, f"pay-{run}", loop_limit=2, attempts=9)
+    for number in range(4):
+        grant = service.begin(run, tool)
+        assert grant.status == 201, (number, grant.body)
+        assert [service.begin(run, tool).code for _ in range(2)] == ["in-progress"] * 2
+        service.report("fail", grant, kind="not_applied", error=ERROR, retry_after=0)
+    done(service, run, tool)
+    answers = [service.begin(run, tool) for _ in range(2)]
+    assert [(answer.status, answer.body.get("decision")) for answer in answers] == [(200, "replay"), (409, None)]
+    assert answers[-1].code == "loop-limit"
+
+
+def test_asking_how_an_approval_stands_is_no_circle(service: ServiceProcess, run: str) -> None:
+    tool = declare(service, f"pay-{run}", loop_limit=1, approval={})
+    assert [service.begin(run, tool).status for _ in range(4)] == [202] * 4
+
+
+def test_beyond_the_limit_a_call_still_waits_for_what_is_executed(service: ServiceProcess, run: str) -> None:
+    tool = declare(service, f"find-{run}", loop_limit=1, repeat="allow")
+    done(service, run, tool)
+    assert service.begin(run, tool).code == "loop-limit"
+    other = declare(service, f"page-{run}", loop_limit=1, key={"scope": "tenant"})
+    grant = service.begin(run, other)
+    assert service.begin(run, other).code == "in-progress"
+    service.report("commit", grant, result="done")
+    assert service.begin(run, other).code == "loop-limit"

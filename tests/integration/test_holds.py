@@ -121,7 +121,7 @@ def test_asking_again_with_the_same_id_is_the_same_hold(service: ServiceProcess,
     assert (first.status, again.status) == (201, 200)
     assert again.body["placed_at"] == first.body["placed_at"]
     other = place(service, room, "ann", "14:00:00Z", "14:31:00Z", id=id_)
-    assert (other.status, other.code, other.body["paths"]) == (422, "arguments-changed", ["/end"])
+    assert (other.status, other.code, other.body["paths"]) == (422, "hold-differs", ["/end"])
     place(service, room, "bob", "14:00:00Z", "14:30:00Z", priority=1)
     assert place(service, room, "ann", "14:00:00Z", "14:30:00Z", id=id_).code == "hold-lost"
 

@@ -116,6 +116,14 @@ def test_a_tool_that_nobody_declared_stops_the_fork(made: Recorded) -> None:
     assert "(rule: not registered)" in reply.body["detail"]
 
 
+def test_a_simulator_sees_the_downstream_key_that_the_tool_would_send(made: Recorded) -> None:
+    made.declare(simulator={"result": "${downstream_key}"})
+    fork = made.fork()
+    keys = [made.call(fork, {"to": to}).body["outcome"]["result"] for to in ("dan", "dan", "eve")]
+    assert [len(key) for key in keys] == [64] * 3
+    assert (keys[0] == keys[1], keys[0] == keys[2]) == (True, False)
+
+
 def test_a_simulator_answers_with_its_template(made: Recorded) -> None:
     made.declare(simulator={"result": {"id": "sim-${arguments.to}", "n": "${length(arguments.to)}"}})
     fork = made.fork()

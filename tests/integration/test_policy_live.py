@@ -119,8 +119,20 @@ def test_a_finished_fork_serves_its_record_and_runs_nothing(service: ServiceProc
 def test_a_release_in_a_fork_gives_no_lease_and_stops_none(made: Recorded) -> None:
     fork = made.fork()
     body = {"tool": made.tool, "arguments": {"to": "dan"}, "run": fork, "attempt": str(uuid4())}
-    assert made.service.ask("POST", "/v1/effects/release", body).body["state"] == "pending"
+    released = made.service.ask("POST", "/v1/effects/release", body)
+    assert said(released) == (409, "not-possible")
     assert said(made.service.ask("POST", "/v1/effects", body)) == (409, "run-suspended")
+    assert not made.service.ask("GET", f"/v1/effects?run={fork}").body["items"]
+
+
+def test_a_release_of_a_call_that_a_fork_lets_run_keeps_it_from_a_lease(service: ServiceProcess, run: str) -> None:
+    made = Recorded(service, run)
+    made.declare(**{"class": "idempotent"})
+    fork = made.fork_of_nothing(live=[{"tool": made.tool}])
+    body = {"tool": made.tool, "arguments": {"to": "dan"}, "run": fork, "attempt": str(uuid4())}
+    assert service.ask("POST", "/v1/effects/release", body).body["state"] == "pending"
+    assert said(service.ask("POST", "/v1/effects", body)) == (409, "lease-lost")
+    assert made.call(fork, {"to": "dan"}).status == 201
 
 
 def test_durable_11_a_fork_asks_again_for_what_was_approved_behind_its_cut(service: ServiceProcess, run: str) -> None:
@@ -170,6 +182,30 @@ def test_an_effect_in_doubt_of_another_caller_is_not_run_again_without_an_approv
     doubtful = made.service.begin(None, tool, business_key=key)
     made.service.report("fail", doubtful, kind="unknown", error={"type": "E", "message": "?"})
     stopped = made.service.begin(fork, tool, business_key=key)
-    assert said(stopped) == (409, "run-suspended")
-    assert "(rule: needs approval)" in stopped.body["detail"]
+    assert said(stopped) == (409, "outcome-in-doubt")
+    assert f"/v1/effects/{doubtful.body['key']}/resolve" in stopped.body["detail"], "nobody can approve it before"
     assert made.service.begin(None, tool, business_key=key).status == 201
+
+
+def test_the_version_that_the_parent_comes_to_use_after_the_fork_was_made_counts_too(
+    service: ServiceProcess, run: str
+) -> None:
+    made = Recorded(service, run)
+    made.declare(fork="deny")
+    fork = made.fork_of_nothing(live=[{"tool": made.tool}])
+    grandchild = made.fork("of-the-fork", at=0, of=fork, live=[{"tool": made.tool}])
+    made.did({"to": "ann"}, "paid ann")
+    made.declare(**{"class": "idempotent", "fork": "live"})
+    for forked in (fork, grandchild):
+        assert said(made.call(forked, {"to": "bob"})) == (403, "forbidden")
+
+
+def test_a_side_effect_of_the_parents_version_needs_an_approval_in_the_fork(service: ServiceProcess, run: str) -> None:
+    made = Recorded(service, run)
+    made.declare(approval={"quorum": 2})
+    fork = made.fork_of_nothing(live=[{"tool": made.tool}])
+    made.decide(made.service.begin(run, made.tool, {"to": "ann"}))
+    made.declare(**{"class": "idempotent"})
+    asked = made.call(fork, {"to": "bob"})
+    assert (asked.status, asked.body["quorum"]) == (202, 2)
+    assert service.begin(f"{run}-other", made.tool, {"to": "bob"}).status == 201

@@ -1,5 +1,8 @@
 """Doubt that settles itself: the service asks the provider over HTTP, and believes nothing but proof."""
 
+import json
+import socketserver
+import threading
 import time
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
@@ -166,6 +169,63 @@ def test_a_hanging_provider_holds_up_no_other(service: ServiceProcess, run: str)
         grant = in_doubt(service, run, f"quick-{run}")
         seen(service, grant, in_state("succeeded"))
         assert len(bank.wait_for(2, "slow")) == 2
+
+
+def test_many_hanging_providers_hold_up_no_other(database_url: str, run: str) -> None:
+    """Six tools with two questions each, and every one of them hangs."""
+    names = [f"slow-{number}" for number in range(6)]
+    with (
+        ServiceProcess(database_url) as service,
+        Provider(lambda question: PAID if "quick" in question.path else Reaction(hangs=True)) as bank,
+    ):
+        for name in (*names, "quick"):
+            declare(service, name, probe_of(bank, name, timeout_seconds=30))
+        for name in names:
+            for to in ("bob", "carol"):
+                in_doubt(service, run, name, to)
+        bank.wait_for(12, "slow")
+        grant = in_doubt(service, run, "quick")
+        asked_at = time.monotonic()
+        seen(service, grant, in_state("succeeded"))
+        assert time.monotonic() - asked_at < 5
+
+
+class _Echo(socketserver.BaseRequestHandler):
+    """Sends back what it was sent, as a head that is no HTTP or as an answer's body."""
+
+    def handle(self) -> None:
+        head = self.request.recv(65536)
+        if b"/raw" in head:
+            self.request.sendall(head)
+        else:
+            header = head.decode().partition("Authorization: ")[2].partition("\r\n")[0]
+            body = json.dumps({"state": "paid", "payment": {"id": header}}).encode()
+            self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+def test_a_secret_that_a_provider_sends_back_is_kept_nowhere(database_url: str, run: str) -> None:
+    word = "s3cr3tTOKENvalue"
+    with (
+        socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Echo) as echo,
+        ServiceProcess(database_url, TWICESHY_SECRET_BANK=word) as service,
+    ):
+        threading.Thread(target=echo.serve_forever, args=(0.02,), daemon=True).start()
+        for name in ("raw", "body"):
+            probe: dict[str, object] = {
+                "url": f"http://127.0.0.1:{echo.server_address[1]}/{name}",
+                "headers": {"Authorization": "Bearer ${env.TWICESHY_SECRET_BANK}"},
+                "applied": "body.state == 'paid'",
+                "not_applied": "body.state == 'unknown'",
+                "result": "body.payment",
+            }
+            declare(service, name, probe)
+        raw, body = (in_doubt(service, run, name) for name in ("raw", "body"))
+        silent = seen(service, raw, lambda shown: bool(said(shown)))
+        settled = seen(service, body, in_state("succeeded"))
+        echo.shutdown()
+    assert said(silent).startswith("no answer: its answer is no HTTP (")
+    assert settled["outcome"] == {"result": {"id": "Bearer [secret]"}}
+    assert word not in json.dumps([silent, settled])
 
 
 def test_a_lying_provider_changes_nothing_that_is_final_and_its_word_is_kept_and_flagged(

@@ -187,11 +187,39 @@ def test_todays_redaction_counts_in_a_run_that_began_before_it(own: ServiceProce
     assert find(SECRET) == []
 
 
-def test_a_secret_never_names_a_resource(own: ServiceProcess, find: Find) -> None:
-    rule = {"name": "safe-${arguments.card}", "start": "/start", "minutes": "/minutes"}
-    tool = Tool(own, resource=rule)
-    begun = tool.begin(more={"start": "2026-10-12T14:00:00Z", "minutes": 5})
+def test_a_secret_names_no_resource_and_no_time(own: ServiceProcess, find: Find) -> None:
+    rule = {"name": "safe-${arguments.card}", "start": "/card", "minutes": "/minutes"}
+    refused = own.ask("PUT", "/v1/tools/rent", {"redacted": ["/card"], "resource": rule})
+    assert (refused.status, refused.body["errors"][0]["path"]) == (400, "/resource/name")
+    assert "it needs what is redacted, at /card" in refused.body["errors"][0]["message"]
+    own.begin("harmless", "rent", {"card": "none"})
+    rent = {"card": SECRET, "start": "2026-10-12T14:00:00Z", "minutes": 5}
+    named = own.ask("PUT", "/v1/tools/rent", {"resource": rule | {"start": "/start"}})
+    assert named.status == 200
+    own.begin("r1", "rent", rent | {"card": "blue"})
+    redacted = own.ask("PUT", "/v1/tools/rent", {"redacted": ["/card"], "resource": None})
+    assert redacted.status == 200
+    begun = own.begin("r1", "rent", rent)
     assert begun.status == 201
     (hold,) = own.ask("GET", f"/v1/holds?key={begun.body['key']}").body["items"]
     assert hold["resource"] == "safe-[redacted]"
+    assert find(SECRET) == []
+
+
+NAMELESS = [
+    (["/people/*/pin"], {"people": {"bob": {"pin": SECRET}}}, {"people": {"bob": {"pin": "[redacted]"}}}),
+    (["/people/*/pin"], {"people": {"pin": SECRET, "n": 1}}, {"people": {"pin": "[redacted]", "n": "[redacted]"}}),
+    (["/people/*/pin"], {"people": [["bob", SECRET]]}, {"people": ["[redacted]"]}),
+    (["/people/*"], {"people": {"bob": SECRET}}, {"people": {"bob": "[redacted]"}}),
+    (["/card/number"], {"card": [SECRET, 1]}, {"card": "[redacted]"}),
+    (["/card/number"], {"card": SECRET}, {"card": "[redacted]"}),
+]
+
+
+def test_a_secret_in_another_shape_than_the_path_expects_is_not_stored(own: ServiceProcess, find: Find) -> None:
+    for number, (redacted, arguments, stored) in enumerate(NAMELESS):
+        own.ask("PUT", f"/v1/tools/pay-{number}", {"redacted": redacted})
+        begun = own.begin("r1", f"pay-{number}", arguments)
+        assert own.ask("GET", f"/v1/effects/{begun.body['key']}").body["arguments"] == stored
+        assert own.begin("r1", f"pay-{number}", arguments).code == "in-progress"
     assert find(SECRET) == []

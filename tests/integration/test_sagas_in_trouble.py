@@ -117,8 +117,10 @@ def test_a_deadline_that_passes_takes_the_saga_back_with_nobody_there(service: S
     trip.report(grant, "not_applied")
     trip.see(lambda: trip.shown()["state"] == "compensating")
     trip.see(lambda: trip.steps()[1] == ("pay", "skipped"))
-    assert trip.shown()["reason"] == "Its deadline has passed."
-    assert trip.begin("confirm").code == "saga-over"
+    assert trip.shown()["reason"] == "its deadline has passed"
+    late = trip.begin("confirm")
+    assert late.code == "saga-over"
+    assert "(its deadline has passed): it takes no step of tool" in late.body["detail"]
     assert trip.service.ask("POST", f"{trip.path}/complete").code == "saga-over"
     assert trip.taken_back() == trip.tool("release")
 

@@ -4,18 +4,21 @@ A step travels as one tuple, in the order of the type `step_v2`; an effect as it
 `effect_v2`, whose last field is the array of earlier attempts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
+from uuid import UUID
 
 from msgspec.structs import replace
 
 from guard.core.effects import Effect, Instant
 from guard.ports.steps import (
+    Consent,
     Finish,
     Found,
     HoldGone,
     Insert,
     Look,
+    Overruled,
     Replace,
     RunClosed,
     Sibling,
@@ -24,19 +27,25 @@ from guard.ports.steps import (
     Written,
 )
 from guard.store.sql.codes import REPORTED_SUCCESS, SUCCEEDED
-from guard.store.sql.order import creating_in, in_order, runs_of
+from guard.store.sql.order import creating_in, holds_of, in_order, runs_of
 from guard.store.sql.rows import EFFECT_WIDTH, earlier_of, effect_of, inserted, intent_row, replaced, row_of
 
 _INSERT, _FINISH, _REPLACE, _LOOK = 1, 2, 3, 4
-_WRITTEN, _FOUND, _RUN_CLOSED, _SIBLING, _HOLD_GONE = 1, 2, 3, 4, 5
-_NOTHING: Final = (None, None, None, None, False, None)
+_WRITTEN, _FOUND, _RUN_CLOSED, _SIBLING, _HOLD_GONE, _OVERRULED = 1, 2, 3, 4, 5, 6
+_NOTHING: Final = (None, None, None, None, False, None, None, None)
+_BARS: Final[Mapping[int, type[RunClosed] | type[HoldGone] | type[Overruled]]] = {
+    _RUN_CLOSED: RunClosed,
+    _HOLD_GONE: HoldGone,
+    _OVERRULED: Overruled,
+}
 _NO_LIFE: Final = (None,) * 16
 
 
-def arguments_of(steps: Sequence[Step]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the arguments of the function: the runs to lock, what may be created in each, the steps in order."""
+def arguments_of(steps: Sequence[Step]) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """Return the arguments of the function: runs to lock, what may be created in each, holds to lock, ordered steps."""
     runs = runs_of(steps)
-    return list(runs), creating_in(steps, runs), [_step_row(place, step) for place, step in in_order(steps)]
+    ordered = [_step_row(place, step) for place, step in in_order(steps)]
+    return list(runs), creating_in(steps, runs), holds_of(steps), ordered
 
 
 def answers_of(steps: Sequence[Step], rows: Sequence[Sequence[Any]]) -> list[StepResult]:
@@ -48,7 +57,7 @@ def _step_row(place: int, step: Step) -> tuple[Any, ...]:
     match step:
         case Insert(intent=intent):
             effect = (*intent_row(intent, 0), *_NO_LIFE, intent.slot, None, False, None, None)
-            asked = (step.alone, step.hold)
+            asked = (step.alone, step.hold, *_consent_row(step.consent))
             return (place, _INSERT, intent.key, step.token, None, step.lease, None, 0, None, effect, None, *asked)
         case Finish():
             return (place, _FINISH, step.key, step.token, step.fence, None, step.outcome, *_NOTHING)
@@ -56,7 +65,7 @@ def _step_row(place: int, step: Step) -> tuple[Any, ...]:
             evidence = [(proof.at, proof.token, proof.kind, proof.body) for proof in step.evidence]
             row = (*row_of(effect), earlier_of(effect.life))
             key = effect.intent.key
-            asked = (step.alone, step.hold)
+            asked = (step.alone, step.hold, *_consent_row(step.consent))
             return (place, _REPLACE, key, None, None, None, None, step.seen, step.open_run, row, evidence, *asked)
         case Look():
             return (place, _LOOK, step.key, None, None, None, None, *_NOTHING)
@@ -64,13 +73,15 @@ def _step_row(place: int, step: Step) -> tuple[Any, ...]:
             assert_never(step)
 
 
+def _consent_row(consent: Consent | None) -> tuple[int | None, UUID | None]:
+    return (None, None) if consent is None else (consent.edits, consent.approval)
+
+
 def _answer(step: Step, row: Sequence[Any]) -> StepResult:  # noqa: PLR0911
     _, answer, stamp, version, count, began_at, *finished, stands = row
     at = Instant(stamp)
-    if answer == _RUN_CLOSED:
-        return RunClosed(at=at)
-    if answer == _HOLD_GONE:
-        return HoldGone(at=at)
+    if answer in _BARS:
+        return _BARS[answer](at=at)
     if answer == _SIBLING:
         return Sibling(effect=effect_of(stands, stands[EFFECT_WIDTH] or ()), at=at)
     if answer == _FOUND:

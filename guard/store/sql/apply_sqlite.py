@@ -15,6 +15,7 @@ from guard.ports.steps import (
     HoldGone,
     Insert,
     Look,
+    Overruled,
     Replace,
     RunClosed,
     Sibling,
@@ -41,6 +42,7 @@ class _Batch:
     def __init__(self, connection: sqlite3.Connection, steps: Sequence[Step], at: Instant) -> None:
         self._connection = connection
         self._at = at
+        self._has_doubt: bool | None = None
         self._open: dict[RunId, bool] = {}
         self._before: dict[RunId, int] = {}
         for run in runs_of(steps):
@@ -83,6 +85,9 @@ class _Batch:
         if sibling is not None:
             stands = self._stands(intent.key)
             return sibling if stands is None else Found(effect=stands, at=self._at)
+        if not self._has_consent(step, intent.key):
+            stands = self._stands(intent.key)
+            return Overruled(at=self._at) if stands is None else Found(effect=stands, at=self._at)
         count = None if run is None else self._counted[run] + 1
         made = inserted(step, self._at, count) if isinstance(step, Insert) else replaced(step, 1, count, self._at)
         row = (*_plain(row_of(made)), len(earlier_of(made.life)))
@@ -94,12 +99,26 @@ class _Batch:
             self._keep_history(step)
         return Written(effect=made, at=self._at)
 
+    def _has_consent(self, step: Insert | Replace, key: Key) -> bool:
+        consent = step.consent
+        if consent is None:
+            return True
+        approval = consent.approval
+        is_approved = approval is None or verbs.is_approved(self._connection, approval.bytes)
+        return is_approved and (consent.edits is None or verbs.count_edits(self._connection, key) <= consent.edits)
+
     def _sibling(self, intent: Intent) -> Sibling | None:
-        if intent.run_id is None:
+        if intent.run_id is None or not self._is_doubt_anywhere():
             return None
         asked = (intent.run_id.bytes, intent.tool, intent.identity_digest, self._at)
         row = verbs.find_sibling(self._connection, intent.key, asked)
         return None if row is None else Sibling(effect=self._effect_of(row), at=self._at)
+
+    def _is_doubt_anywhere(self) -> bool:
+        """Say whether anything is in doubt, which is rare: one look tells all steps that they need not look."""
+        if self._has_doubt is None:
+            self._has_doubt = verbs.has_doubt(self._connection, self._at)
+        return self._has_doubt
 
     def _finish(self, step: Finish) -> StepResult:
         row = (step.outcome, self._at, step.key, step.token.bytes, step.fence)
@@ -122,6 +141,10 @@ class _Batch:
         if sibling is not None:
             stands = self._stands(intent.key)
             return sibling if stands is not None and stands.version == step.seen else Found(effect=stands, at=self._at)
+        if not self._has_consent(step, intent.key):
+            stands = self._stands(intent.key)
+            is_as_seen = stands is None or stands.version == step.seen
+            return Overruled(at=self._at) if is_as_seen else Found(effect=stands, at=self._at)
         row = (*_plain(row_of(step.effect)), len(earlier_of(step.effect.life)), step.seen)
         written = verbs.replace_effect(self._connection, row)
         if written is None:

@@ -45,7 +45,9 @@ def approval_of(row: sa.Row[Any], votes: tuple[Vote, ...]) -> Approval:
         expires_at=row.expires_at,
         decided=_DECIDED[row.state],
         decided_at=row.decided_at,
-        edit=None if row.edited is None else Edit(row.edited, row.edited_digest),
+        edit=None
+        if row.edited is None
+        else Edit(row.edited, row.edited_digest, None if row.edited_key is None else Key(row.edited_key)),
         votes=votes,
         cancelled_by=row.cancelled_by,
         cancel_reason=row.cancel_reason,
@@ -67,6 +69,7 @@ def decided_row(approval: Approval) -> dict[str, object]:
         "decided_at": approval.decided_at,
         "edited": None if edit is None else edit.arguments,
         "edited_digest": None if edit is None else edit.digest,
+        "edited_key": None if edit is None else edit.key,
         "cancelled_by": approval.cancelled_by,
         "cancel_reason": approval.cancel_reason,
     }

@@ -1,6 +1,6 @@
 """Approvals: asked once of a key and a round, decided under a lock of their row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from guard.core.approvals import Approval, Ballot, Counted, Question, Vote, Weighed, cancel, decide
 from guard.core.effects import Instant, Key, TenantId
-from guard.ports.approvals import ApprovalFilter, SameAs, Standing, Told, Within
+from guard.ports.approvals import ApprovalFilter, SameAs, Standing, Told
 from guard.store.sql.approval_rows import (
     APPROVED,
     CANCELLED,
@@ -27,6 +27,8 @@ from guard.store.sql.cursors import AfterApproval, cursor_of, place_of
 from guard.store.sql.database import Database
 from guard.store.sql.identifiers import new_id
 from guard.store.sql.policy_tables import approval_decisions, approvals
+from guard.store.sql.rows import effect_of
+from guard.store.sql.tables import attempts, effects
 
 _SUPERSEDED: Final = "a later question took its place"
 
@@ -50,24 +52,35 @@ class SqlApprovals:
         """Find an approval."""
         return await self._standing(tenant, approvals.c.id == approval)
 
-    async def decide(self, tenant: TenantId, approval: UUID, ballot: Ballot, within: Within | None) -> Told | None:
+    async def decide(self, tenant: TenantId, approval: UUID, ballot: Ballot, edits: int = 0) -> Told | None:
         """Weigh a person's word and write what it does, in one transaction; None where there is no such approval.
 
-        Arguments that it puts in may be those of no other question about the tool `within` this (None: no matter).
+        There may be no effect of the key that its edit names, no question about it, and no more than so many `edits`
+        that came to it.
         """
 
         def work(connection: Connection, at: Instant) -> Told | None:
             held = _select_held(connection, tenant, approval)
-            return None if held is None else _decide(connection, at, held, ballot, within)
+            return None if held is None else _decide(connection, at, held, ballot, edits)
 
         return await self._database.write(work)
 
     async def cancel(self, tenant: TenantId, approval: UUID, by: str | None, reason: str) -> Told | None:
-        """Take a question back; None where there is no such approval."""
+        """Take a question back, an approved one as long as no attempt may have sent; None where there is none."""
 
         def work(connection: Connection, at: Instant) -> Told | None:
             held = _select_held(connection, tenant, approval)
-            return None if held is None else _told(connection, held, cancel(held, by, reason, at), at)
+            return None if held is None else _cancel(connection, at, held, by, reason)
+
+        return await self._database.write(work)
+
+    async def withdraw(self, tenant: TenantId, of: Key | str, by: str | None, reason: str) -> list[UUID]:
+        """Take back what waits about an effect, or about all of a run (its name); return which."""
+        is_meant = approvals.c.run == of if isinstance(of, str) else approvals.c.key == of
+        said = {"state": CANCELLED, "cancelled_by": by, "cancel_reason": reason}
+
+        def work(connection: Connection, at: Instant) -> list[UUID]:
+            return _cancel_waiting(connection, at, (approvals.c.tenant == tenant, is_meant), said)
 
         return await self._database.write(work)
 
@@ -77,11 +90,9 @@ class SqlApprovals:
         found = await self._standing(tenant, *is_same, approvals.c.state == DENIED)
         return None if found is None else found.approval
 
-    async def edited(self, tenant: TenantId, within: Within, tool: str, digest: bytes) -> Approval | None:
-        """Return the last approval within this that put these arguments in the place of others."""
-        is_same = (approvals.c.edited_digest == digest, _is_within(within), approvals.c.tool == tool)
-        found = await self._standing(tenant, *is_same, approvals.c.state == APPROVED)
-        return None if found is None else found.approval
+    async def edited(self, tenant: TenantId, key: Key, digest: bytes) -> list[Approval]:
+        """Return the approvals, last first, whose edits name this effect, or give it the arguments of this digest."""
+        return await self._database.read(lambda connection: _select_edited(connection, tenant, key, digest))
 
     async def page(self, tenant: TenantId, chosen: ApprovalFilter) -> tuple[list[Approval], Instant, str | None]:
         """Return approvals, newest first, the database's time, and the cursor of the next page."""
@@ -114,14 +125,21 @@ def _ask(connection: Connection, at: Instant, tenant: TenantId, question: Questi
     return Standing(approval=found, at=at)
 
 
-def _decide(connection: Connection, at: Instant, held: Approval, ballot: Ballot, within: Within | None) -> Told:
+def _decide(connection: Connection, at: Instant, held: Approval, ballot: Ballot, edits: int) -> Told:
     said = decide(held, ballot, at)
-    if isinstance(said, Counted) and ballot.edit is not None and within is not None:
-        _hold_tool(connection, held)
-        other = _select_same(connection, at, held, ballot.edit.digest, within)
+    named = None if ballot.edit is None else ballot.edit.key
+    if isinstance(said, Counted) and named is not None:
+        _hold_key(connection, named)
+        other = _select_same(connection, at, held, named, edits)
         if other is not None:
             return Told(standing=Standing(approval=held, at=at), said=SameAs(other))
     return _told(connection, held, said, at)
+
+
+def _cancel(connection: Connection, at: Instant, held: Approval, by: str | None, reason: str) -> Told:
+    _hold_key(connection, held.question.key)
+    has_begun = _select_has_begun(connection, held.question.key)
+    return _told(connection, held, cancel(held, by, reason, at, has_begun=has_begun), at)
 
 
 def _told(connection: Connection, held: Approval, said: Weighed, at: Instant) -> Told:
@@ -131,10 +149,6 @@ def _told(connection: Connection, held: Approval, said: Weighed, at: Instant) ->
         _insert_votes(connection, held.id, said.approval.votes[len(held.votes) :])
         held = said.approval
     return Told(standing=Standing(approval=held, at=at), said=said)
-
-
-def _is_within(within: Within) -> sa.ColumnElement[bool]:
-    return sa.true() if within.run is None else approvals.c.run == within.run
 
 
 def _is_waiting(at: Instant | sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
@@ -187,25 +201,69 @@ def _select_votes(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tup
     return votes
 
 
-def _hold_tool(connection: Connection, held: Approval) -> None:
-    """Let nobody else edit a call of the tool until this transaction ends; on SQLite it holds the database already."""
+def _hold_key(connection: Connection, key: Key) -> None:
+    """Let no lease of an effect that a person must know of be granted until this transaction ends.
+
+    It is the lock that a batch takes on PostgreSQL; on SQLite the transaction holds the database already.
+    """
     if connection.dialect.name == "postgresql":
-        named = sa.func.hashtextextended(f"edit {held.question.tool}", sa.cast(held.tenant, sa.BigInteger))
+        named = sa.func.hashtextextended(key.hex(), sa.cast(0, sa.BigInteger))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(named)))
 
 
-def _select_same(connection: Connection, at: Instant, held: Approval, digest: bytes, within: Within) -> Key | None:
-    """Select the key of another effect of the tool that was asked for with, or edited to, these arguments."""
-    is_theirs = (approvals.c.digest == digest) & approvals.c.edited_digest.is_(None)
+def _select_same(connection: Connection, at: Instant, held: Approval, named: Key, edits: int) -> Key | None:
+    """Select which effect has a key already: its own, one that is asked for, or one that was edited to its arguments.
+
+    So many `edits` to its arguments are over.
+    """
+    own = connection.execute(sa.select(effects.c.key).where(effects.c.key == named)).scalar_one_or_none()
+    if own is not None:
+        return Key(own)
+    is_other = (approvals.c.tenant == held.tenant, approvals.c.id != held.id)
+    asked = sa.select(approvals.c.key).where(*is_other, approvals.c.key == named)
+    edited = sa.select(approvals.c.key).where(*is_other, approvals.c.edited_key == named)
+    latest = edited.where(approvals.c.state == APPROVED).order_by(approvals.c.id.desc())
+    for statement in (
+        asked.where(_is_waiting(at) | (approvals.c.state == APPROVED)),
+        edited.where(_is_waiting(at)),
+        latest.offset(edits),
+    ):
+        key = connection.execute(statement.limit(1)).scalar_one_or_none()
+        if key is not None:
+            return Key(key)
+    return None
+
+
+def _select_has_begun(connection: Connection, key: Key) -> bool:
+    """Select whether an attempt of an effect holds the lease, or may have sent."""
+    row = connection.execute(sa.select(effects).where(effects.c.key == key)).first()
+    if row is None:
+        return False
+    columns = [
+        attempts.c[name] for name in ("token", "fence", "granted_at", "deadline", "report", "reported_at", "settled")
+    ]
+    earlier = connection.execute(sa.select(*columns).where(attempts.c.key == key).order_by(attempts.c.fence)).all()
+    life = effect_of(row, earlier).life
+    return life.state != "pending" or bool(life.unresolved())
+
+
+def _select_edited(connection: Connection, tenant: TenantId, key: Key, digest: bytes) -> list[Approval]:
+    """Select the approved edits, last first, that name an effect or give it these arguments; without their votes."""
+    is_own = (approvals.c.key == key) & (approvals.c.edited_digest == digest)
     statement = (
-        sa.select(approvals.c.key)
-        .where(approvals.c.tenant == held.tenant, approvals.c.tool == held.question.tool, _is_within(within))
-        .where(approvals.c.key != held.question.key, is_theirs | (approvals.c.edited_digest == digest))
-        .where(_is_waiting(at) | (approvals.c.state == APPROVED))
-        .limit(1)
+        sa.select(approvals)
+        .where(approvals.c.tenant == tenant, approvals.c.state == APPROVED, is_own | (approvals.c.edited_key == key))
+        .order_by(approvals.c.id.desc())
     )
-    key = connection.execute(statement).scalar_one_or_none()
-    return None if key is None else Key(key)
+    return [approval_of(row, ()) for row in connection.execute(statement)]
+
+
+def _cancel_waiting(
+    connection: Connection, at: Instant, is_meant: Sequence[sa.ColumnElement[bool]], said: Mapping[str, object]
+) -> list[UUID]:
+    """Take back the questions that wait among those that are meant; return which."""
+    statement = sa.update(approvals).where(*is_meant, _is_waiting(at)).values(**said, decided_at=at)
+    return list(connection.execute(statement.returning(approvals.c.id)).scalars())
 
 
 def _update(connection: Connection, after: Approval) -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -10,14 +10,17 @@ from sqlalchemy import Connection
 
 from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Key, RunId, TenantId
 from guard.ports.steps import Step, StepResult
-from guard.ports.store import EffectFilter, Newest, Tally
+from guard.ports.store import EffectFilter, Newest, Rival, Tally
 from guard.store.sql.clock import database_now
 from guard.store.sql.codes import EXECUTING, IN_DOUBT, STATE_CODES
 from guard.store.sql.cursors import AfterKey, AfterStep, cursor_of, place_of
 from guard.store.sql.database import Database
-from guard.store.sql.instances import select_newest, update_delivered
+from guard.store.sql.instances import select_newest, select_rival, update_delivered, update_slot
 from guard.store.sql.rows import effect_of, evidence_of
 from guard.store.sql.tables import attempts, effects, evidence, runs
+
+_MANY: Final = 1000
+"""Keys that one statement takes."""
 
 
 class SqlEffects:
@@ -39,9 +42,19 @@ class SqlEffects:
         """
         return await self._database.apply(lane, steps) if steps else []
 
-    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken) -> Newest:
+    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken, arguments_digest: bytes) -> Newest:
         """Return what is known of the instances of a slot that is looked up, as of one moment."""
-        return await self._database.read(lambda connection: select_newest(connection, slot, occurrence, token))
+        return await self._database.read(
+            lambda connection: select_newest(connection, slot, occurrence, token, arguments_digest)
+        )
+
+    async def keep_slot(self, key: Key, slot: bytes) -> None:
+        """Keep the slot with an effect that was made before instances of it were looked up."""
+        await self._database.write(lambda connection, _at: update_slot(connection, key, slot))
+
+    async def rival(self, slot: bytes, besides: Key) -> Rival | None:
+        """Return the instance of a slot that is looked up, other than this one, that was or may be applied last."""
+        return await self._database.read(lambda connection: select_rival(connection, slot, besides))
 
     async def deliver(self, tenant: TenantId, run: RunId, keys: Sequence[Key]) -> None:
         """Mark those of these effects that are final and of the run: their outcomes are known to the run's agent."""
@@ -138,6 +151,16 @@ def _before(
     return sa.tuple_(first, second) < sa.tuple_(
         sa.literal(first_value, first.type), sa.literal(second_value, second.type)
     )
+
+
+def select_effects(connection: Connection, tenant: TenantId, keys: Sequence[Key]) -> dict[Key, Effect]:
+    """Select effects by their keys, in pieces that every driver takes."""
+    rows: list[Any] = []
+    for first in range(0, len(keys), _MANY):
+        chosen = effects.c.key.in_(keys[first : first + _MANY])
+        rows += connection.execute(sa.select(effects).where(effects.c.tenant == tenant, chosen)).all()
+    earlier = _select_attempts(connection, [row.key for row in rows if row.earlier])
+    return {Key(row.key): effect_of(row, earlier[row.key]) for row in rows}
 
 
 def _select_attempts(connection: Connection, keys: Sequence[bytes]) -> dict[bytes, list[Any]]:

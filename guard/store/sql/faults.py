@@ -79,15 +79,23 @@ def _meaning(error: BaseException) -> StoreUnavailable | StatementFailed:
     if isinstance(cause, asyncpg.PostgresError):
         return _meaning_of_state(cause.sqlstate or "", said)
     if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in _UNREACHED_FILES:
-            return StoreUnavailable(f"The database file could not be used: {said}.")
-        return StatementFailed(f"The database refused the batch: {said}.")
+        return _meaning_of_code(getattr(cause, "sqlite_errorcode", None), said)
     if isinstance(cause, (UnicodeError, OverflowError)):
         return StatementFailed(f"The batch cannot be stored: {said}.")
+    if isinstance(cause, exc.TimeoutError):
+        return StoreUnavailable(
+            "Too many requests wait for the database: no connection to it became free in time, and nothing was done. "
+            "Ask again."
+        )
     if isinstance(cause, exc.StatementError):
         return StatementFailed(f"The database refused the batch: {said}.")
     return StoreUnavailable(f"The database could not be reached: {said}.")
+
+
+def _meaning_of_code(code: int | None, said: str) -> StoreUnavailable | StatementFailed:
+    if code is not None and code & 0xFF in _UNREACHED_FILES:
+        return StoreUnavailable(f"The database file could not be used: {said}.")
+    return StatementFailed(f"The database refused the batch: {said}.")
 
 
 def _meaning_of_state(state: str, said: str) -> StoreUnavailable | StatementFailed:

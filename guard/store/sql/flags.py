@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from guard.core.effects import Instant, Key, TenantId
-from guard.core.flags import Flag, RaisedFlag
+from guard.core.flags import ITSELF, Flag, RaisedFlag
 from guard.ports.flags import FlagFilter
 from guard.store.sql.cursors import AfterFlag, cursor_of, place_of
 from guard.store.sql.database import Database
 from guard.store.sql.identifiers import new_id
 from guard.store.sql.policy_tables import flags
 from guard.store.sql.tables import evidence
+from twiceshy_contract.flags import FlagKind
 
 
 class SqlFlags:
@@ -26,9 +27,14 @@ class SqlFlags:
         self._database = database
 
     async def raise_all(self, tenant: TenantId, flags: Sequence[Flag]) -> None:
-        """Raise each flag whose kind was never raised for its subject; what is closed stays closed."""
+        """Raise each flag whose kind was never raised for its subject; what a person has closed stays closed."""
         if flags:
             await self._database.write(lambda connection, at: _insert(connection, at, tenant, flags))
+
+    async def settle(self, tenant: TenantId, kind: FlagKind, subjects: str, reason: str) -> None:
+        """Close by itself every open flag of a kind whose subject begins with these words."""
+        said = {"closed_by": ITSELF, "reason": reason}
+        await self._database.write(lambda connection, at: _update_of(connection, at, (tenant, kind, subjects), said))
 
     async def page(self, tenant: TenantId, chosen: FlagFilter) -> tuple[list[RaisedFlag], str | None]:
         """Return flags, newest first, and the cursor of the next page. Raises ValueError for a foreign cursor."""
@@ -79,13 +85,30 @@ def _flag_of(row: sa.Row[Any]) -> RaisedFlag:
 
 
 def _insert(connection: Connection, at: Instant, tenant: TenantId, raised: Sequence[Flag]) -> None:
-    """Add each flag unless there is one of its kind for its subject; sorted, so that no two batches deadlock."""
+    """Add each flag unless there is one of its kind for its subject, and open what was closed by itself.
+
+    They are sorted, so that no two batches deadlock.
+    """
     dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
     rows = [
         {"id": new_id(at), "tenant": tenant, "at": at, **{name: getattr(flag, name) for name in Flag.__struct_fields__}}
-        for flag in sorted(raised, key=lambda flag: (flag.kind, flag.subject))
+        for _, flag in sorted({(flag.kind, flag.subject): flag for flag in raised}.items())
     ]
-    connection.execute(dialect.insert(flags).values(rows).on_conflict_do_nothing())
+    statement = dialect.insert(flags).values(rows)
+    again = {"detail": statement.excluded.detail, "at": at, "closed_at": None, "closed_by": None, "reason": None}
+    subject = ("tenant", "kind", "subject")
+    went = sa.and_(flags.c.closed_at.is_not(None), flags.c.closed_by == ITSELF)
+    connection.execute(statement.on_conflict_do_update(index_elements=subject, set_=again, where=went))
+
+
+def _update_of(
+    connection: Connection, at: Instant, whose: tuple[TenantId, FlagKind, str], said: dict[str, str]
+) -> None:
+    """Close the flags of a kind that are open and whose subject begins so."""
+    tenant, kind, subjects = whose
+    of_kind = (flags.c.tenant == tenant, flags.c.kind == kind, flags.c.closed_at.is_(None))
+    begins_so = sa.func.substr(flags.c.subject, 1, len(subjects)) == subjects
+    connection.execute(sa.update(flags).where(*of_kind, begins_so).values(closed_at=at, **said))
 
 
 def _update_open(

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from guard.core.effects import AttemptToken, Effect, Key, RunId
 from guard.core.forks import Fork, Span
-from guard.ports.forks import Given, Wanted
+from guard.ports.forks import Gave, Given, Wanted
 from guard.store.sql.codes import FAILED, RULE_CODES, SUCCEEDED
 from guard.store.sql.database import Database
 from guard.store.sql.policy_tables import fork_answers, fork_calls
@@ -34,6 +34,14 @@ class SqlForks:
     async def pinned(self, run: RunId, tool: str) -> int | None:
         """Return the version of a tool that a run keeps to."""
         return await self._database.read(lambda connection: _select_pinned(connection, run, tool))
+
+    async def pins(self, runs: Sequence[RunId], tool: str) -> set[int]:
+        """Return the versions of a tool that these runs keep to."""
+        return await self._database.read(lambda connection: _select_pins(connection, runs, tool))
+
+    async def gave(self, fork: RunId, keys: Sequence[Key]) -> dict[Key, Gave]:
+        """Return for which of these calls the fork was given an effect."""
+        return await self._database.read(lambda connection: _select_gave(connection, fork, keys))
 
     async def given(self, fork: RunId, key: Key) -> Given | None:
         """Return what the fork was given for the call of a key."""
@@ -106,6 +114,31 @@ def _select_pinned(connection: Connection, run: RunId, tool: str) -> int | None:
     """Select the version of a tool that a run keeps to."""
     chosen = (run_tools.c.run_id == run, run_tools.c.tool == tool)
     return connection.execute(sa.select(run_tools.c.version).where(*chosen)).scalar()
+
+
+def _select_pins(connection: Connection, chosen: Sequence[RunId], tool: str) -> set[int]:
+    """Select the versions of a tool that some runs keep to."""
+    statement = sa.select(run_tools.c.version).where(run_tools.c.run_id.in_(chosen), run_tools.c.tool == tool)
+    return set(connection.execute(statement.distinct()).scalars())
+
+
+def _select_gave(connection: Connection, fork: RunId, keys: Sequence[Key]) -> dict[Key, Gave]:
+    """Select for which of the calls the fork was given an effect, and what became of that."""
+    given = fork_answers.c
+    statement = (
+        sa.select(given.key, given.token, given.delivered, effects.c.state, effects.c.arguments_digest)
+        .join(effects, effects.c.key == given.origin)
+        .where(given.run_id == fork, given.key.in_(keys))
+    )
+    return {
+        Key(row.key): Gave(
+            token=AttemptToken(row.token),
+            delivered=bool(row.delivered),
+            is_failed=row.state == FAILED,
+            arguments_digest=row.arguments_digest,
+        )
+        for row in connection.execute(statement)
+    }
 
 
 def _select_given(connection: Connection, fork: RunId, key: Key) -> Given | None:

@@ -8,11 +8,13 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from guard.core.effects import Instant, TenantId
+from guard.core.holds import FOREVER, GRACE
 from guard.ports.holds import HoldFilter, HoldPage
+from guard.store.sql.approval_rows import APPROVED, OPEN
 from guard.store.sql.clock import database_now
 from guard.store.sql.codes import FAILED, PENDING, SUCCEEDED
 from guard.store.sql.hold_rows import HELD, HOLD_CODES, AfterHold, cursor_of, hold_of
-from guard.store.sql.policy_tables import holds
+from guard.store.sql.policy_tables import approvals, holds
 from guard.store.sql.tables import effects
 
 _HEALED_AT_ONCE: Final = 500
@@ -49,10 +51,18 @@ def select_outdated(connection: Connection, wanted: Wanted) -> list[UUID]:
     statement = (
         sa.select(holds.c.id)
         .outerjoin(effects, effects.c.key == holds.c.key)
-        .where(*wanted, is_held(), has_ended | (has_run_out & ~is_under_way))
+        .where(*wanted, is_held(), has_ended | (has_run_out & ~is_under_way & ~_is_awaited()))
         .limit(_HEALED_AT_ONCE)
     )
     return list(connection.execute(statement).scalars())
+
+
+def _is_awaited() -> sa.ColumnElement[bool]:
+    """Say in SQL what `Claim.is_awaited` says: the effect is there, and waits for a person or then for its caller."""
+    is_open = (approvals.c.state == OPEN) & (sa.func.coalesce(approvals.c.expires_at, FOREVER) > database_now())
+    is_answered = (approvals.c.state == APPROVED) & (approvals.c.decided_at > database_now() - GRACE)
+    is_asked = sa.exists().where(approvals.c.key == holds.c.key, is_open | is_answered)
+    return sa.func.coalesce(effects.c.state == PENDING, sa.false()) & is_asked
 
 
 def select_page(connection: Connection, wanted: Wanted, chosen: HoldFilter, after: AfterHold | None) -> HoldPage:

@@ -2,10 +2,10 @@
 
 On PostgreSQL the rows that are met are locked before the effects are read. A grant that demands a hold shares its lock,
 so either the taker sees the lease, or the grant sees that its hold is gone. Those who want one resource come one after
-the other. On SQLite nobody else writes meanwhile.
+the other: in one process they queue before they take a connection. On SQLite nobody else writes meanwhile.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
-from guard.core.effects import SECOND, Duration, Effect, Instant, Key, TenantId
+from guard.core.effects import SECOND, Duration, Instant, Key, TenantId
 from guard.core.holds import (
-    PROMISE,
     Barred,
     Blocked,
     Changed,
@@ -30,18 +29,21 @@ from guard.core.holds import (
     rival_of,
     taken,
 )
-from guard.ports.holds import Altered, Different, HoldFilter, HoldPage, Occupied, Placed, Placement, Standing
+from guard.ports.holds import Altered, Different, Foreign, HoldFilter, HoldPage, Occupied, Placed, Placement, Standing
 from guard.store.sql.clock import database_now
 from guard.store.sql.database import Database
 from guard.store.sql.faults import Contended
+from guard.store.sql.hold_claims import claims_any_of, met, overlaps, select_yielded, update_hold
 from guard.store.sql.hold_pages import Wanted, chosen_holds, is_held, select_outdated, select_page
-from guard.store.sql.hold_rows import COMMITTED, HELD, LOST, hold_of, place_of, row_of
+from guard.store.sql.hold_rows import hold_of, place_of, row_of
 from guard.store.sql.policy_tables import holds
-from guard.store.sql.rows import effect_of
-from guard.store.sql.tables import effects
+from guard.store.sql.turns import Turns
 
 _LOOK_AGAIN: Final = Duration(60 * SECOND)
 """After how long a sweep looks again at the hold of an effect that goes on."""
+_AT_ONCE: Final = 4
+"""How many resources are being claimed at once: those who wait for other processes leave connections to the rest."""
+_TURN_SECONDS: Final = 5.0
 
 
 class SqlHolds:
@@ -50,10 +52,12 @@ class SqlHolds:
     def __init__(self, database: Database) -> None:
         """Stand on a database."""
         self._database = database
+        self._turns = Turns(_AT_ONCE, _TURN_SECONDS)
 
     async def place(self, wish: Wish) -> Placement:
         """Place a hold unless one stands in its way; take over what gives way to it, in the same transaction."""
-        return await self._database.write(lambda connection, at: _place(connection, at, wish))
+        async with self._turns.of((wish.tenant, wish.resource), f"{wish.resource!r}"):
+            return await self._database.write(lambda connection, at: _place(connection, at, wish))
 
     async def change(
         self, tenant: TenantId, hold: UUID, rule: Callable[[Claim, Instant], Changed | Barred]
@@ -61,10 +65,10 @@ class SqlHolds:
         """Change a hold by a rule; None: there is none."""
 
         def work(connection: Connection, at: Instant) -> Altered | None:
-            for claim in _met(connection, at, holds.c.tenant == tenant, holds.c.id == hold):
+            for claim in met(connection, at, holds.c.tenant == tenant, holds.c.id == hold):
                 result = rule(claim, at)
                 if isinstance(result, Changed) and result.hold != claim.hold:
-                    _update(connection, result.hold)
+                    update_hold(connection, result.hold)
                 return Altered(result=result, at=at)
             return None
 
@@ -74,8 +78,8 @@ class SqlHolds:
         """Find a hold."""
 
         def work(connection: Connection, at: Instant) -> Standing | None:
-            met = _met(connection, at, holds.c.tenant == tenant, holds.c.id == hold)
-            return Standing(hold=met[0].hold, at=at) if met else None
+            claims = met(connection, at, holds.c.tenant == tenant, holds.c.id == hold)
+            return Standing(hold=claims[0].hold, at=at) if claims else None
 
         return await self._database.write(work)
 
@@ -85,15 +89,18 @@ class SqlHolds:
 
     async def settle(self, key: Key) -> None:
         """Write down what the outcome of an effect means to its hold."""
-        await self._database.write(lambda connection, at: _settle(connection, at, key))
+        hold = await self.of_effect(key)
+        if hold is not None:
+            async with self._turns.of((hold.tenant, hold.resource), f"{hold.resource!r}"):
+                await self._database.write(lambda connection, at: _settle(connection, at, hold, key))
 
     async def give_back(self, key: Key) -> None:
         """Release the committed hold of an effect that was taken back."""
 
         def work(connection: Connection, at: Instant) -> None:
-            for claim in _met(connection, at, holds.c.key == key):
+            for claim in met(connection, at, holds.c.key == key):
                 if claim.hold.state == "committed":
-                    _update(connection, ended(claim.hold, "released", at))
+                    update_hold(connection, ended(claim.hold, "released", at))
 
         await self._database.write(work)
 
@@ -102,9 +109,10 @@ class SqlHolds:
         ids = await self._database.read(lambda connection: _select_run_out(connection, limit))
 
         def work(connection: Connection, at: Instant) -> None:
-            for claim in _met(connection, at, holds.c.id.in_(ids)):
+            has_run_out = (is_held(), holds.c.expires_at <= at)  # still: it may have been renewed meanwhile
+            for claim in met(connection, at, holds.c.id.in_(ids), *has_run_out):
                 if claim.hold.state == "held":
-                    _update(connection, replace(claim.hold, expires_at=Instant(at + _LOOK_AGAIN)))
+                    update_hold(connection, claim.looked_at(at, _LOOK_AGAIN))
 
         if ids:
             await self._database.write(work)
@@ -132,120 +140,82 @@ class _Settling:
         self._ids = ids
 
     def __call__(self, connection: Connection, at: Instant) -> bool:
-        claims = _met(connection, at, holds.c.id.in_(self._ids))
+        claims = met(connection, at, holds.c.id.in_(self._ids))
         return any(claim.hold.state != "held" for claim in claims)
 
 
 def _place(connection: Connection, at: Instant, wish: Wish) -> Placement:
     _lock_resource(connection, wish)
-    known = _met(connection, at, holds.c.id == wish.id)
-    if known:
-        hold = known[0].hold
-        names = wish.differing(hold)
-        return Different(hold=hold, at=at, names=names) if names else Placed(hold=hold, at=at, is_new=False)
-    own = None if wish.key is None else _own(connection, at, wish, wish.key)
+    claims = met(connection, at, claims_any_of(connection, wish))
+    known = next((claim.hold for claim in claims if claim.hold.id == wish.id), None)
+    if known is not None:
+        return _found(known, wish, at)
+    is_own = [wish.key is not None and claim.hold.key == wish.key for claim in claims]
+    own = _own(connection, at, wish, [claim for claim, is_mine in zip(claims, is_own, strict=True) if is_mine])
     if isinstance(own, Placed):
         return own
-    overlapping = [claim for claim in _met(connection, at, *_overlap(wish, HELD, COMMITTED)) if claim.hold.is_live]
-    yielded = _select_yielded(connection, at, wish)
+    others = [claim for claim, is_mine in zip(claims, is_own, strict=True) if not is_mine or claim.is_acting(at)]
+    overlapping = [claim for claim in others if overlaps(claim.hold, wish)]
+    yielded = select_yielded(connection, at, wish)
     promised = [claim for hold in yielded if (claim := promise(hold)) and is_kept_for_another(claim, wish, at)]
     verdict = contest(wish, [*overlapping, *promised], at)
     if isinstance(verdict, Blocked):
         for hold in verdict.asked:
-            _update(connection, replace(hold, rival=rival_of(wish)))
+            update_hold(connection, replace(hold, rival=rival_of(wish)))
         return Occupied(by=verdict.by, at=at, retry_after=verdict.retry_after, lost=own)
     for hold in verdict.taken:
-        _update(connection, taken(hold, wish, at))
+        update_hold(connection, taken(hold, wish, at))
     for hold in yielded:
-        _update(connection, replace(hold, rival=rival_of(wish)))
+        update_hold(connection, replace(hold, rival=rival_of(wish)))
     placed = wish.placed(at)
     _insert(connection, placed)
     return Placed(hold=placed, at=at, is_new=True, taken=verdict.taken)
 
 
-def _own(connection: Connection, at: Instant, wish: Wish, key: Key) -> Placed | Hold | None:
+def _found(known: Hold, wish: Wish, at: Instant) -> Placed | Different | Foreign:
+    """Say what a wish hears whose id is that of a hold."""
+    if known.tenant != wish.tenant:
+        return Foreign(at=at)
+    names = wish.differing(known)
+    return Different(hold=known, at=at, names=names) if names else Placed(hold=known, at=at, is_new=False)
+
+
+def _own(connection: Connection, at: Instant, wish: Wish, claims: Iterable[Claim]) -> Placed | Hold | None:
     """Renew the hold that the effect has; one for another resource or time is given up. Else return what it lost."""
-    claims = _met(connection, at, holds.c.key == key)
+    lost = []
     for claim in claims:
         hold = claim.hold
         if hold.is_live and (hold.resource, hold.start, hold.end) == (wish.resource, wish.start, wish.end):
             renewed = wish.renewed(hold, at) if hold.state == "held" else hold
-            _update(connection, renewed)
+            update_hold(connection, renewed)
             return Placed(hold=renewed, at=at, is_new=False)
         if hold.is_live and not claim.is_acting(at):
-            _update(connection, ended(hold, "released", at))
-    lost = [claim.hold for claim in claims if claim.hold.state == "lost"]
+            update_hold(connection, ended(hold, "released", at))
+        if hold.state == "lost":
+            lost.append(hold)
     return max(lost, key=lambda hold: hold.placed_at, default=None)
 
 
-def _settle(connection: Connection, at: Instant, key: Key) -> None:
+def _settle(connection: Connection, at: Instant, seen: Hold, key: Key) -> None:
     """Write down the outcome; proof that came after the hold was given up claims the time again, if it is free."""
-    newest = _select_newest(connection, key)
-    if newest is None:
-        return
-    _lock_resource(connection, newest)
-    claims = _met(connection, at, holds.c.key == key)
-    claim = max(claims, key=lambda claim: claim.hold.placed_at)
-    if claim.is_proven_late and not any(other.hold.is_live for other in claims):
-        others = _met(connection, at, *_overlap(claim.hold, HELD, COMMITTED))
-        if not any(other.hold.is_live for other in others):
-            _update(connection, replace(claim.hold, state="committed", expires_at=None, ended_at=None, rival=None))
-
-
-def _overlap(wish: Wish | Hold, *states: int) -> tuple[sa.ColumnElement[bool], ...]:
-    """Say that a row, in one of these states, is about a moment of the wish's resource that the wish claims."""
-    return (
-        holds.c.tenant == wish.tenant,
-        holds.c.resource == wish.resource,
-        holds.c.starts_at < wish.end,
-        holds.c.ends_at > wish.start,
-        holds.c.state.in_(states),
-    )
-
-
-def _met(connection: Connection, at: Instant, *wanted: sa.ColumnElement[bool]) -> list[Claim]:
-    """Lock the holds, read the effects that they belong to, and write down what has become of each."""
-    found = _select_locked(connection, wanted)
-    of_key = _select_effects(connection, [hold.key for hold in found if hold.key is not None])
-    claims = []
-    for hold in found:
-        effect = None if hold.key is None else of_key.get(hold.key)
-        claim = Claim(hold=hold)
-        if effect is not None:
-            claim = Claim(hold=hold, life=effect.life, slot=effect.intent.slot)
-        claims.append(claim.at(at))
-        if claims[-1] is not claim:
-            _update(connection, claims[-1].hold)
-    return claims
+    _lock_resource(connection, seen)
+    claims = met(connection, at, claims_any_of(connection, seen))
+    own = [claim for claim in claims if claim.hold.key == key]
+    claim = max(own, key=lambda claim: claim.hold.placed_at, default=None)
+    if claim is None:
+        return  # it ended long ago, and its record with it
+    if claim.hold.id != seen.id:
+        raise Contended("The effect was given another hold at the same moment.")
+    is_free = not any(other.hold.is_live for other in own) and not any(overlaps(each.hold, seen) for each in claims)
+    if claim.is_proven_late and is_free:
+        update_hold(connection, replace(claim.hold, state="committed", expires_at=None, ended_at=None, rival=None))
 
 
 def _lock_resource(connection: Connection, wish: Wish | Hold) -> None:
     """Let those who want one resource come one after the other; on SQLite they do anyway."""
     if connection.dialect.name == "postgresql":
-        lock = sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(wish.resource, wish.tenant))
+        lock = sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(f"resource {wish.resource}", wish.tenant))
         connection.execute(sa.select(lock))
-
-
-def _select_locked(connection: Connection, wanted: Wanted) -> list[Hold]:
-    """Select holds, and lock them."""
-    statement = sa.select(holds).where(*wanted).order_by(holds.c.id).with_for_update()
-    return [hold_of(row) for row in connection.execute(statement)]
-
-
-def _select_effects(connection: Connection, keys: Sequence[Key]) -> dict[Key, Effect]:
-    """Select effects without their earlier attempts, in a statement of its own: it sees what committed meanwhile."""
-    if not keys:
-        return {}
-    found = (effect_of(row) for row in connection.execute(sa.select(effects).where(effects.c.key.in_(keys))))
-    return {effect.intent.key: effect for effect in found}
-
-
-def _select_yielded(connection: Connection, at: Instant, wish: Wish) -> list[Hold]:
-    """Select the holds that lately gave way to somebody who has not come for the time yet."""
-    other = holds.alias()
-    has_come = sa.exists().where(other.c.id == holds.c.rival)
-    wanted = (*_overlap(wish, LOST), holds.c.ended_at > at - PROMISE, ~has_come)
-    return [hold_of(row) for row in connection.execute(sa.select(holds).where(*wanted))]
 
 
 def _select_newest(connection: Connection, key: Key) -> Hold | None:
@@ -272,8 +242,3 @@ def _insert(connection: Connection, hold: Hold) -> None:
     made = connection.execute(dialect.insert(holds).values(row_of(hold)).on_conflict_do_nothing())
     if made.rowcount == 0:
         raise Contended("A hold of the same id, or for the same time, was made at the same moment.")
-
-
-def _update(connection: Connection, hold: Hold) -> None:
-    """Write the hold as it stands now."""
-    connection.execute(sa.update(holds).where(holds.c.id == hold.id).values(row_of(hold)))

@@ -1,12 +1,14 @@
 """The order in which a batch is applied, on both databases.
 
 Creating steps first, then changing ones, then looks, each by key. A transaction that creates waits for those that
-change but holds nothing they wait for, and within a phase all go by key: so no two batches wait for each other.
+change but holds nothing they wait for, and within a phase all go by key: so no two batches wait for each other. The
+holds that the steps demand are locked before all effects, by id: as those do who place or settle holds.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
+from uuid import UUID
 
 from guard.core.effects import RunId
 from guard.ports.steps import Finish, Insert, Look, Replace, Step
@@ -30,6 +32,11 @@ def creating_in(steps: Sequence[Step], runs: Sequence[RunId]) -> list[int]:
     """Return how many effects the steps may create in each of the runs."""
     creating = Counter(_run_of(step) for step in steps if isinstance(step, Insert) or _is_new(step))
     return [creating[run] for run in runs]
+
+
+def holds_of(steps: Sequence[Step]) -> list[UUID]:
+    """Return the holds that must be held still."""
+    return [step.hold for step in steps if isinstance(step, Insert | Replace) and step.hold is not None]
 
 
 def _is_new(step: Step) -> bool:

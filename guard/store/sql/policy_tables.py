@@ -69,6 +69,8 @@ flags: Final = sa.Table(
     sa.UniqueConstraint("tenant", "kind", "subject", name="flags_subject"),
 )
 """What an operator should see. One of a kind for one subject."""
+_OF_EFFECT: Final = sa.text("key IS NOT NULL")
+sa.Index("flags_key", flags.c.key, postgresql_where=_OF_EFFECT, sqlite_where=_OF_EFFECT)
 
 probes: Final = sa.Table(
     "probes",
@@ -98,6 +100,7 @@ approvals: Final = sa.Table(
     column("arguments", sa.LargeBinary),
     optional("edited", sa.LargeBinary),
     optional("edited_digest", sa.LargeBinary),
+    optional("edited_key", sa.LargeBinary),
     column("summary", sa.Text),
     optional("evidence", sa.LargeBinary),
     optional("requester", sa.Text),
@@ -113,7 +116,8 @@ approvals: Final = sa.Table(
 )
 sa.Index("approvals_state", approvals.c.tenant, approvals.c.state, approvals.c.id)
 sa.Index("approvals_digest", approvals.c.tenant, approvals.c.digest)
-sa.Index("approvals_edited", approvals.c.tenant, approvals.c.edited_digest)
+_EDITED: Final = sa.text("edited_key IS NOT NULL")
+sa.Index("approvals_edited", approvals.c.edited_key, postgresql_where=_EDITED, sqlite_where=_EDITED)
 
 approval_decisions: Final = sa.Table(
     "approval_decisions",
@@ -138,6 +142,7 @@ sagas: Final = sa.Table(
     optional("reason", sa.Text),
     column("started_at", sa.BigInteger),
     optional("failed_at", sa.BigInteger),
+    optional("changed_at", sa.BigInteger),
     optional("ended_at", sa.BigInteger),
     sa.UniqueConstraint("tenant", "name", name="sagas_name"),
 )
@@ -158,6 +163,9 @@ saga_steps: Final = sa.Table(
     column("round", sa.Integer),
     column("enlisted_at", sa.BigInteger),
     optional("note", sa.Text),
+    optional("misfit", sa.Text),
+    optional("done_at", sa.BigInteger),
+    optional("done_step", sa.BigInteger),
     sa.UniqueConstraint("key", name="saga_steps_key"),
 )
 _PASSED_OVER: Final = sa.text("state = 5")
@@ -193,6 +201,15 @@ holds: Final = sa.Table(
 )
 """Claims on a resource for an interval: 1 held, 2 committed, 3 released, 4 lost, 5 expired."""
 sa.Index("holds_resource", holds.c.tenant, holds.c.resource, holds.c.starts_at)
-sa.Index("holds_key", holds.c.key)
+sa.Index("holds_key", holds.c.key, postgresql_where=_OF_EFFECT, sqlite_where=_OF_EFFECT)
 _HELD: Final = sa.text("state = 1")
 sa.Index("holds_expiring", holds.c.expires_at, postgresql_where=_HELD, sqlite_where=_HELD)
+ENDED_HOLDS: Final = sa.text("state IN (3, 4, 5)")
+sa.Index("holds_ended", holds.c.ended_at, postgresql_where=ENDED_HOLDS, sqlite_where=ENDED_HOLDS)
+COMMITTED_HOLDS: Final = sa.text("state = 2")
+sa.Index("holds_over", holds.c.ends_at, postgresql_where=COMMITTED_HOLDS, sqlite_where=COMMITTED_HOLDS)
+sa.Index(
+    "holds_claiming", holds.c.tenant, holds.c.resource, holds.c.ends_at, sqlite_where=sa.text("state IN (1, 2)")
+).ddl_if(dialect="sqlite")
+_LOST: Final = sa.text("state = 4")
+sa.Index("holds_lost", holds.c.tenant, holds.c.resource, holds.c.ended_at, postgresql_where=_LOST, sqlite_where=_LOST)

@@ -24,7 +24,7 @@ _LANES: Final = 1
 _CONNECT_SECONDS: Final = 2
 _ANSWER_SECONDS: Final = 12
 """Above the server's own statement time-out: what takes longer comes from a server that is gone."""
-_APPLY: Final = "select * from apply_steps_v2($1::uuid[], $2::integer[], $3::step_v2[])"
+_APPLY: Final = "select * from apply_steps_v2($1::uuid[], $2::integer[], $3::uuid[], $4::step_v2[])"
 _SETTINGS: Final = {"jit": "off", "lock_timeout": "2s", "statement_timeout": "10s"}
 _LANE_SETTINGS: Final = {**_SETTINGS, "enable_seqscan": "off"}
 """A plan that is made while a table is empty would be a scan of it, and stay one."""

@@ -1,18 +1,30 @@
-"""Retention: final effects become tombstones, found by index and in batches."""
+"""Retention: final effects become tombstones, and holds that ended go, found by index and in batches."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from guard.core.effects import Duration, Instant, Key, RunId, TenantId
+from guard.core.retention import KEPT_IN_RUN
 from guard.ports.retention import DueRun, Oldest
 from guard.store.sql.clock import database_now
 from guard.store.sql.codes import FAILED, SUCCEEDED
 from guard.store.sql.database import Database
-from guard.store.sql.policy_tables import approvals, loops, saga_steps, sagas
+from guard.store.sql.policy_tables import (
+    COMMITTED_HOLDS,
+    ENDED_HOLDS,
+    approvals,
+    fork_answers,
+    fork_calls,
+    holds,
+    loops,
+    saga_steps,
+    sagas,
+)
 from guard.store.sql.tables import KEPT_ALONE, KEPT_RUNS, attempts, effects, evidence, runs
 
 _GONE: Final[Mapping[str, Any]] = {
@@ -47,6 +59,21 @@ class SqlRetention:
 
         return await self._database.write(work)
 
+    async def forget_holds(self, kept: Duration, limit: int) -> int:
+        """Delete up to so many holds that ended so long ago, and as many whose booked time did; return how many went.
+
+        A hold that was given up is kept as long as its effect is not final: success would claim the time again.
+        """
+
+        def work(connection: Connection, at: Instant) -> int:
+            until = Instant(at - kept)
+            ids = select_ended_holds(connection, until, limit) + select_past_holds(connection, until, limit)
+            if ids:
+                connection.execute(sa.delete(holds).where(holds.c.id.in_(ids)))
+            return len(ids)
+
+        return await self._database.write(work)
+
     async def due_runs(self, limit: int) -> list[DueRun]:
         """Return runs that are to be looked at by now, longest due first."""
 
@@ -63,7 +90,8 @@ class SqlRetention:
         """Turn final effects of a run, of the tools that are kept no longer after its end, into tombstones.
 
         Those of a saga that goes on are kept. Unless there may be more than the limit, the run is to be looked at when
-        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself.
+        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself. What a fork was
+        given is kept as long as a run's effects, and goes then, as many rows at a time, before the fork expires.
         """
 
         def work(connection: Connection, at: Instant) -> list[Key]:
@@ -75,7 +103,8 @@ class SqlRetention:
             _expire(connection, at, keys)
             if len(keys) < limit:
                 later = [moment for moment in until.values() if moment > at]
-                _look_again(connection, run, Instant(min([*later, at + look_again])), at)
+                again = Instant(min([*later, at + look_again]))
+                _look_again(connection, run, ended_at, again, at, limit)
             return keys
 
         return await self._database.write(work)
@@ -87,10 +116,12 @@ def _expire(connection: Connection, at: Instant, keys: Sequence[Key]) -> None:
         _forget_beside(connection, keys)
 
 
-def _look_again(connection: Connection, run: RunId, until: Instant, at: Instant) -> None:
+def _look_again(connection: Connection, run: RunId, ended_at: Instant, again: Instant, at: Instant, limit: int) -> None:
     if _has_kept(connection, run):
-        _update_run(connection, run, {"kept_until": until})
-    else:
+        _update_run(connection, run, {"kept_until": again})
+    elif at < ended_at + KEPT_IN_RUN and _has_given(connection, run):
+        _update_run(connection, run, {"kept_until": Instant(ended_at + KEPT_IN_RUN)})
+    elif all(_forget_given(connection, run, table, limit) < limit for table in (fork_answers, fork_calls)):
         _update_run(connection, run, {"expired_at": at})
         connection.execute(sa.delete(loops).where(loops.c.run_id == run))
 
@@ -183,10 +214,48 @@ def _forget_beside(connection: Connection, keys: Sequence[Key]) -> None:
     connection.execute(sa.update(saga_steps).where(saga_steps.c.key.in_(keys)).values(compensation=None))
 
 
+def select_ended_holds(connection: Connection, until: Instant, limit: int) -> list[UUID]:
+    """Select holds that were released, lost or ran out by then, and of no effect that goes on; hold them."""
+    goes_on = sa.exists().where(effects.c.key == holds.c.key, effects.c.state.not_in((SUCCEEDED, FAILED)))
+    statement = (
+        sa.select(holds.c.id)
+        .where(ENDED_HOLDS, holds.c.ended_at <= until, ~goes_on)
+        .order_by(holds.c.ended_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def select_past_holds(connection: Connection, until: Instant, limit: int) -> list[UUID]:
+    """Select committed holds whose time was over by then; hold them."""
+    statement = (
+        sa.select(holds.c.id)
+        .where(COMMITTED_HOLDS, holds.c.ends_at <= until)
+        .order_by(holds.c.ends_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def _forget_given(connection: Connection, run: RunId, table: sa.Table, limit: int) -> int:
+    """Remove some of what a fork was given or let do; return how many rows went."""
+    some = sa.select(table.c.key).where(table.c.run_id == run).limit(limit)
+    statement = sa.delete(table).where(table.c.run_id == run, table.c.key.in_(some))
+    return connection.execute(statement).rowcount
+
+
 def _has_kept(connection: Connection, run: RunId) -> bool:
     """Select whether the run has an effect that is kept."""
     kept = sa.select(effects.c.key).where(effects.c.run_id == run, effects.c.expired_at.is_(None))
     return bool(connection.execute(sa.select(kept.exists())).scalar_one())
+
+
+def _has_given(connection: Connection, run: RunId) -> bool:
+    """Select whether the run is a fork that was given anything, or let do it."""
+    given = [sa.exists().where(table.c.run_id == run) for table in (fork_answers, fork_calls)]
+    return bool(connection.execute(sa.select(sa.or_(*given))).scalar_one())
 
 
 def _update_run(connection: Connection, run: RunId, values: Mapping[str, Instant]) -> None:

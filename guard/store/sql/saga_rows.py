@@ -6,7 +6,7 @@ import msgspec
 import sqlalchemy as sa
 
 from guard.core.effects import Instant, Key, TenantId
-from guard.core.sagas import LATE, Saga, SagaStep
+from guard.core.sagas import LATE, DoneStep, Saga, SagaStep
 from guard.store.sql.codes import SAGA_STATES, STEP_STATES
 from twiceshy_contract.policies import Compensation
 
@@ -25,6 +25,7 @@ def saga_of(row: sa.Row[Any]) -> Saga:
         deadline=row.deadline,
         reason=row.reason,
         failed_at=row.failed_at,
+        changed_at=row.changed_at,
         ended_at=row.ended_at,
     )
 
@@ -33,7 +34,7 @@ def at_its_deadline(saga: Saga, at: Instant) -> Saga:
     """Return a saga as it stands at a moment: one whose deadline has passed is to be taken back."""
     if not saga.is_late(at):
         return saga
-    return msgspec.structs.replace(saga, state="compensating", reason=LATE, failed_at=at)
+    return msgspec.structs.replace(saga, state="compensating", reason=LATE, failed_at=at, changed_at=at)
 
 
 def step_of(row: sa.Row[Any]) -> SagaStep:
@@ -48,4 +49,6 @@ def step_of(row: sa.Row[Any]) -> SagaStep:
         round=row.round,
         compensation_key=None if row.compensation_key is None else Key(row.compensation_key),
         note=row.note,
+        misfit=row.misfit,
+        done=None if row.done_at is None else DoneStep(row.done_at, row.done_step),
     )

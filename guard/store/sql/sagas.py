@@ -11,27 +11,38 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from guard.core.effects import Duration, Instant, Key, TenantId
 from guard.core.sagas import Mark, Saga, SagaStep
-from guard.ports.sagas import Enlisted, NewStep, SagaFilter, SagaRecord
-from guard.store.sql.clock import database_now
+from guard.ports.sagas import Enlisted, NewStep, SagaFilter, SagaRecord, Unfinished
 from guard.store.sql.codes import SAGA_STATE_CODES, STEP_STATE_CODES
 from guard.store.sql.cursors import AfterSaga, cursor_of, place_of
 from guard.store.sql.database import Database
 from guard.store.sql.identifiers import new_id
-from guard.store.sql.policy_tables import saga_steps, sagas
+from guard.store.sql.policy_tables import sagas
 from guard.store.sql.saga_listings import (
-    PASSED_OVER,
     RUNNING,
     select_late,
     select_page,
     select_proven,
     select_unfinished,
 )
-from guard.store.sql.saga_rows import at_its_deadline, saga_of, step_of
+from guard.store.sql.saga_records import select_open_step, select_record, select_record_left
+from guard.store.sql.saga_rows import at_its_deadline, saga_of
+from guard.store.sql.saga_steps import (
+    count_steps,
+    has_enlisted,
+    insert_step,
+    select_holder,
+    select_step,
+    take_over,
+    update_compensation,
+    update_misfit,
+    update_offer,
+    update_round,
+    update_step,
+)
 from twiceshy_contract.sagas import SagaState
 
 _encoder = msgspec.json.Encoder()
 _ENLISTED = STEP_STATE_CODES["enlisted"]
-_LET_GO = (STEP_STATE_CODES["skipped"], PASSED_OVER)
 
 
 class SqlSagas:
@@ -54,16 +65,16 @@ class SqlSagas:
         return saga
 
     async def read(self, tenant: TenantId, name: str) -> SagaRecord | None:
-        """Read a saga with its steps."""
+        """Read a saga with its steps and their effects."""
+        return await self._database.read_at_once(lambda connection: select_record(connection, tenant, name))
 
-        def work(connection: Connection) -> SagaRecord | None:
-            saga, at = _select_named(connection, tenant, name)
-            if saga is None:
-                return None
-            steps = tuple(_select_steps(connection, saga.id))
-            return SagaRecord(saga=saga, steps=steps, at=at)
+    async def read_left(self, tenant: TenantId, name: str) -> SagaRecord | None:
+        """Read a saga with the steps from which it follows what it needs next, and their effects."""
+        return await self._database.read_at_once(lambda connection: select_record_left(connection, tenant, name))
 
-        return await self._database.read_at_once(work)
+    async def find(self, tenant: TenantId, name: str) -> Saga | None:
+        """Find a saga as it stands once every write that is under way has ended."""
+        return await self._database.write(lambda connection, at: _hold(connection, tenant, name, at))
 
     async def enlist(self, tenant: TenantId, name: str, step: NewStep) -> Enlisted | None:
         """Enlist an effect in a running saga, unless another has it; None: there is no such saga."""
@@ -76,21 +87,29 @@ class SqlSagas:
 
     async def fail(self, tenant: TenantId, name: str, reason: str) -> Saga | None:
         """Let a running saga be taken back; return it as it stands, or None where there is none."""
-        return await self._ended(tenant, name, {"state": "compensating", "reason": reason})
 
-    async def complete(self, tenant: TenantId, name: str) -> Saga | None:
-        """End a running saga well; return it as it stands, or None where there is none."""
-        return await self._ended(tenant, name, {"state": "completed"})
-
-    async def _ended(self, tenant: TenantId, name: str, said: dict[str, Any]) -> Saga | None:
         def work(connection: Connection, at: Instant) -> Saga | None:
             saga = _hold(connection, tenant, name, at)
             if saga is None or saga.state != "running":
                 return saga
-            when = "ended_at" if said["state"] == "completed" else "failed_at"
-            after = msgspec.structs.replace(saga, **said, **{when: at})
-            _update_saga(connection, after)
-            return after
+            return _changed(connection, saga, state="compensating", reason=reason, failed_at=at, changed_at=at)
+
+        return await self._database.write(work)
+
+    async def complete(self, tenant: TenantId, name: str) -> Saga | Unfinished | None:
+        """End a running saga well, unless a step of it is begun and not final; return it, or None where there is none.
+
+        No step is enlisted meanwhile: that waits for the saga's row.
+        """
+
+        def work(connection: Connection, at: Instant) -> Saga | Unfinished | None:
+            saga = _hold(connection, tenant, name, at)
+            if saga is None or saga.state != "running":
+                return saga
+            open_step = select_open_step(connection, saga.id)
+            if open_step is not None:
+                return Unfinished(saga=saga, key=open_step)
+            return _changed(connection, saga, state="completed", ended_at=at)
 
         return await self._database.write(work)
 
@@ -103,25 +122,44 @@ class SqlSagas:
         def work(connection: Connection, at: Instant) -> Saga:
             held = _hold_known(connection, saga, at)
             for mark in marks:
-                _update_step(connection, saga, mark)
-            is_early = state == "compensated" and _has_enlisted(connection, saga)
+                update_step(connection, saga, mark)
+            is_early = state == "compensated" and has_enlisted(connection, saga)
             now = "compensating" if is_early else state
-            if held.state in ("running", "completed", now):
+            if held.state in ("running", "completed") or (held.state == now and not marks):
                 return held
-            ended_at = at if now == "compensated" else None
-            after = msgspec.structs.replace(held, state=now, ended_at=ended_at)
-            _update_saga(connection, after)
-            return after
+            ended_at = (held.ended_at or at) if now == "compensated" else None
+            changed_at = at if marks else held.changed_at
+            return _changed(connection, held, state=now, ended_at=ended_at, changed_at=changed_at)
 
         return await self._database.write(work)
 
     async def pursue(self, saga: UUID, step: Key, compensation: Key) -> None:
         """Write down which effect takes a step back."""
-        await self._database.write(lambda connection, _at: _update_compensation(connection, saga, step, compensation))
+        await self._database.write(lambda connection, _at: update_compensation(connection, saga, step, compensation))
 
     async def retry(self, saga: UUID, step: SagaStep, note: str) -> None:
         """Let a step's compensation be another effect, the next round; once for a step as it was seen."""
-        await self._database.write(lambda connection, _at: _update_round(connection, saga, step, note))
+
+        def work(connection: Connection, at: Instant) -> None:
+            held = _hold_known(connection, saga, at)
+            update_round(connection, saga, step, note)
+            _changed(connection, held, changed_at=at)
+
+        await self._database.write(work)
+
+    async def offer(self, saga: UUID, step: Key, note: str) -> None:
+        """Let the call that is due for a step be tried anew, as if it had become due now."""
+
+        def work(connection: Connection, at: Instant) -> None:
+            held = _hold_known(connection, saga, at)
+            update_offer(connection, saga, step, note)
+            _changed(connection, held, changed_at=at)
+
+        await self._database.write(work)
+
+    async def misfit(self, saga: UUID, step: SagaStep, why: str) -> None:
+        """Write down why the call that is due for a step could not be made, where the step stands as it was seen."""
+        await self._database.write(lambda connection, _at: update_misfit(connection, saga, step, why))
 
     async def restless(self, limit: int) -> list[tuple[TenantId, str]]:
         """Name sagas whose deadline has passed while they run, or of which a step that was passed over is done."""
@@ -151,7 +189,7 @@ class SqlSagas:
 def _enlist(connection: Connection, saga: Saga, step: NewStep, at: Instant) -> Enlisted:
     if saga.run != step.run:
         return Enlisted(saga=saga, became="of_another_run")
-    found = _select_step(connection, step.key)
+    found = select_step(connection, step.key)
     is_known = found is not None and found.saga == saga.id
     if saga.state != "running":
         return Enlisted(saga=saga, became="over", is_known=is_known)
@@ -161,7 +199,7 @@ def _enlist(connection: Connection, saga: Saga, step: NewStep, at: Instant) -> E
         return Enlisted(saga=saga, became="taken_back")
     row = {
         "saga": saga.id,
-        "number": _count_steps(connection, saga.id) + 1,
+        "number": count_steps(connection, saga.id) + 1,
         "tool": step.tool,
         "compensation": None if step.compensation is None else _encoder.encode(step.compensation),
         "state": _ENLISTED,
@@ -169,11 +207,14 @@ def _enlist(connection: Connection, saga: Saga, step: NewStep, at: Instant) -> E
         "round": 1,
         "enlisted_at": at,
         "note": None,
+        "misfit": None,
+        "done_at": None,
+        "done_step": None,
     }
-    is_ours = _insert_step(connection, step.key, row) or _take_over(connection, step.key, row)
+    is_ours = insert_step(connection, step.key, row) or take_over(connection, step.key, row)
     if is_ours:
         return Enlisted(saga=saga, became="enlisted", is_known=True)
-    return Enlisted(saga=saga, became="of_another", other=_select_holder(connection, step.key))
+    return Enlisted(saga=saga, became="of_another", other=select_holder(connection, step.key))
 
 
 def _insert_saga(connection: Connection, at: Instant, named: dict[str, Any], deadline: Duration | None) -> None:
@@ -209,6 +250,12 @@ def _judged(connection: Connection, saga: Saga, at: Instant) -> Saga:
     return after
 
 
+def _changed(connection: Connection, saga: Saga, **changes: Any) -> Saga:
+    after = msgspec.structs.replace(saga, **changes)
+    _update_saga(connection, after)
+    return after
+
+
 def _update_saga(connection: Connection, saga: Saga) -> None:
     """Write the state of a saga that is held, and why and since when it has it."""
     connection.execute(
@@ -218,78 +265,7 @@ def _update_saga(connection: Connection, saga: Saga) -> None:
             state=SAGA_STATE_CODES[saga.state],
             reason=saga.reason,
             failed_at=saga.failed_at,
+            changed_at=saga.changed_at,
             ended_at=saga.ended_at,
         )
     )
-
-
-def _select_named(connection: Connection, tenant: TenantId, name: str) -> tuple[Saga | None, Instant]:
-    """Select a saga by its name, and the time."""
-    at = Instant(connection.execute(sa.select(database_now())).scalar_one())
-    row = connection.execute(sa.select(sagas).where(sagas.c.tenant == tenant, sagas.c.name == name)).first()
-    return None if row is None else saga_of(row), at
-
-
-def _select_steps(connection: Connection, saga: UUID) -> list[SagaStep]:
-    """Select the steps of a saga in the order in which they were enlisted."""
-    statement = sa.select(saga_steps).where(saga_steps.c.saga == saga).order_by(saga_steps.c.number)
-    return [step_of(row) for row in connection.execute(statement)]
-
-
-def _select_step(connection: Connection, key: Key) -> sa.Row[Any] | None:
-    """Select whose step an effect is, and what became of it there."""
-    return connection.execute(sa.select(saga_steps).where(saga_steps.c.key == key)).first()
-
-
-def _select_holder(connection: Connection, key: Key) -> str | None:
-    """Select the name of the saga whose step an effect is."""
-    holder = sa.select(sagas.c.name).join(saga_steps, saga_steps.c.saga == sagas.c.id).where(saga_steps.c.key == key)
-    return connection.execute(holder).scalar()
-
-
-def _count_steps(connection: Connection, saga: UUID) -> int:
-    """Select the highest number of a step of the saga; 0 where it has none."""
-    highest = sa.select(sa.func.max(saga_steps.c.number)).where(saga_steps.c.saga == saga)
-    return int(connection.execute(highest).scalar() or 0)
-
-
-def _insert_step(connection: Connection, key: Key, row: dict[str, Any]) -> bool:
-    """Enlist an effect unless a saga has it; say whether it was enlisted."""
-    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(saga_steps).values(key=key, **row).on_conflict_do_nothing().returning(saga_steps.c.key)
-    return connection.execute(statement).first() is not None
-
-
-def _take_over(connection: Connection, key: Key, row: dict[str, Any]) -> bool:
-    """Enlist an effect that another saga has let go of; say whether there was one."""
-    let_go = (saga_steps.c.key == key, saga_steps.c.state.in_(_LET_GO))
-    statement = sa.update(saga_steps).where(*let_go).values(row).returning(saga_steps.c.key)
-    return connection.execute(statement).first() is not None
-
-
-def _update_step(connection: Connection, saga: UUID, mark: Mark) -> None:
-    """Write down what became of a step, if it stands as it was seen."""
-    seen = (saga_steps.c.saga == saga, saga_steps.c.key == mark.key, saga_steps.c.state == STEP_STATE_CODES[mark.seen])
-    changed: dict[str, Any] = {"state": STEP_STATE_CODES[mark.state]}
-    if mark.note is not None:
-        changed["note"] = mark.note
-    connection.execute(sa.update(saga_steps).where(*seen).values(changed))
-
-
-def _has_enlisted(connection: Connection, saga: UUID) -> bool:
-    """Select whether a step of the saga is enlisted still."""
-    enlisted = sa.select(saga_steps.c.key).where(saga_steps.c.saga == saga, saga_steps.c.state == _ENLISTED).limit(1)
-    return connection.execute(enlisted).first() is not None
-
-
-def _update_compensation(connection: Connection, saga: UUID, step: Key, compensation: Key) -> None:
-    """Write down which effect takes a step back."""
-    chosen = (saga_steps.c.saga == saga, saga_steps.c.key == step)
-    connection.execute(sa.update(saga_steps).where(*chosen).values(compensation_key=compensation))
-
-
-def _update_round(connection: Connection, saga: UUID, step: SagaStep, note: str) -> None:
-    """Begin the next round of a step that is enlisted and in the round that was seen."""
-    seen = (saga_steps.c.saga == saga, saga_steps.c.key == step.key, saga_steps.c.round == step.round)
-    after = {"round": step.round + 1, "compensation_key": None, "note": note}
-    connection.execute(sa.update(saga_steps).where(*seen, saga_steps.c.state == _ENLISTED).values(after))

@@ -135,6 +135,15 @@ sa.Index(
     postgresql_where=_SLOTTED,
     sqlite_where=_SLOTTED,
 )
+sa.Index(
+    "effects_slot_arguments",
+    effects.c.slot,
+    effects.c.arguments_digest,
+    effects.c.occurrence,
+    effects.c.generation,
+    postgresql_where=_SLOTTED,
+    sqlite_where=_SLOTTED,
+)
 sa.Index("effects_slot_attempt", effects.c.slot, effects.c.attempt, postgresql_where=_SLOTTED, sqlite_where=_SLOTTED)
 sa.Index(
     "effects_kept",

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from guard.core.effects import Instant, RunId, TenantId
-from guard.core.tools import Declared, Held, Moved, Planned, Tool, planned
+from guard.core.tools import Declared, Held, Moved, Planned, Tool, planned, what_is_said
 from guard.ports.store import Pin
 from guard.store.sql.database import Database
 from guard.store.sql.faults import Contended
@@ -36,7 +36,7 @@ class SqlTools:
 
     async def held(self, tenant: TenantId, names: Sequence[str]) -> dict[str, Tool]:
         """Return the version that holds of each tool that is declared: the one that was declared last."""
-        return await self._database.read(lambda connection: _select_held(connection, tenant, names))
+        return await self._database.read(lambda connection: select_held(connection, tenant, names))
 
     async def pin(self, tenant: TenantId, wishes: Sequence[Pin]) -> list[Tool | None]:
         """Pin a version of a tool to each run, unless one is pinned; return what is pinned (None: undeclared)."""
@@ -62,7 +62,7 @@ class SqlTools:
         """Return the version of every tool that holds, or held at an instant, by name."""
         found = await self._database.read(
             lambda connection: (
-                _select_held(connection, tenant, None).values() if at is None else select_at(connection, tenant, at)
+                select_held(connection, tenant, None).values() if at is None else select_at(connection, tenant, at)
             )
         )
         return sorted(found, key=lambda tool: tool.name)
@@ -86,7 +86,7 @@ class SqlTools:
 
 
 def _plan(connection: Connection, tenant: TenantId, declared: Mapping[str, ToolDeclaration]) -> list[Planned]:
-    held = _select_held(connection, tenant, list(declared))
+    held = select_held(connection, tenant, list(declared))
     known = _select_known(connection, tenant, list(held))
     return [planned(name, declaration, held.get(name), known.get(name, {})) for name, declaration in declared.items()]
 
@@ -111,7 +111,7 @@ def _declare(
         _insert_new(connection, since, tenant, [change for change in changes if change.is_new])
         _hold_again(connection, since, tenant, [change for change in changes if not change.is_new])
         insert_terms(connection, since, tenant, changes)
-    held = _select_held(connection, tenant, list(declared))
+    held = select_held(connection, tenant, list(declared))
     return [Declared(planned=change, tool=held[change.name]) for change in plan]
 
 
@@ -126,11 +126,11 @@ def _hold_names(connection: Connection, tenant: TenantId, names: Sequence[str]) 
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_REGISTRIES, tenant)))
         return
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock_shared(_REGISTRIES, tenant)))
-    named = sa.func.hashtextextended(names[0], sa.cast(tenant, sa.BigInteger))
+    named = sa.func.hashtextextended(f"tool {names[0]}", sa.cast(tenant, sa.BigInteger))
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(named)))
 
 
-def _select_held(connection: Connection, tenant: TenantId, names: Sequence[str] | None) -> dict[str, Tool]:
+def select_held(connection: Connection, tenant: TenantId, names: Sequence[str] | None) -> dict[str, Tool]:
     """Select the version that holds of each tool (None: of all tools)."""
     last = sa.select(tools.c.name, sa.func.max(tools.c.held_since).label("since")).where(tools.c.tenant == tenant)
     if names is not None:
@@ -180,7 +180,7 @@ def _insert_new(connection: Connection, since: Instant, tenant: TenantId, change
             "digest": change.digest,
             "declared_at": since,
             "held_since": since,
-            "declaration": _encoder.encode(change.declaration),
+            "declaration": _encoder.encode(what_is_said(change.declaration)),
         }
         for change in changes
     ]

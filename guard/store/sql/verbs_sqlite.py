@@ -39,6 +39,9 @@ _REPLACE_EFFECT: Final = f"""
     UPDATE effects SET version = version + 1, {_CHANGES} WHERE key = ?1 AND version = {_SEEN}
     RETURNING version, step, began_at"""  # noqa: S608
 _FIND_EFFECT: Final = f"SELECT {_NAMES} FROM effects WHERE key = ?"  # noqa: S608
+_HAS_DOUBT: Final = f"""
+    SELECT EXISTS (SELECT 1 FROM effects WHERE state IN ({PENDING}, {IN_DOUBT}) AND state = {IN_DOUBT})
+        OR EXISTS (SELECT 1 FROM effects WHERE state = {EXECUTING} AND lease_expires_at <= ?)"""  # noqa: S608
 _FIND_SIBLING: Final = f"""
     SELECT {_NAMES} FROM effects
      WHERE state IN ({PENDING}, {IN_DOUBT}) AND state = {IN_DOUBT} AND key BETWEEN ?5 AND ?6
@@ -48,6 +51,8 @@ _FIND_SIBLING: Final = f"""
      WHERE state = {EXECUTING} AND lease_expires_at <= ?4
        AND +run_id = ?1 AND tool = ?2 AND identity_digest <> ?3 AND rule = {ONCE} LIMIT 1"""  # noqa: S608
 _IS_HELD: Final = "SELECT 1 FROM holds WHERE id = ? AND state = 1"
+_IS_APPROVED: Final = "SELECT 1 FROM approvals WHERE id = ? AND state = 2"
+_COUNT_EDITS: Final = "SELECT count(*) FROM approvals WHERE edited_key = ? AND state = 2"
 _FIND_ATTEMPTS: Final = """
     SELECT token, fence, granted_at, deadline, report, reported_at, settled FROM attempts
      WHERE key = ? ORDER BY fence, granted_at DESC, token"""
@@ -96,6 +101,11 @@ def find_effect(connection: sqlite3.Connection, key: bytes) -> Row | None:
     return row
 
 
+def has_doubt(connection: sqlite3.Connection, at: int) -> bool:
+    """Select whether any effect is in doubt, or its lease has run out unseen."""
+    return bool(connection.execute(_HAS_DOUBT, (at,)).fetchone()[0])
+
+
 def find_sibling(connection: sqlite3.Connection, key: bytes, row: Row) -> Row | None:
     """Select an effect of the run and tool (run, tool, identity, now) with other arguments that is in open doubt.
 
@@ -110,6 +120,17 @@ def find_sibling(connection: sqlite3.Connection, key: bytes, row: Row) -> Row | 
 def is_held(connection: sqlite3.Connection, hold: bytes) -> bool:
     """Select whether a hold is held and not committed."""
     return connection.execute(_IS_HELD, (hold,)).fetchone() is not None
+
+
+def is_approved(connection: sqlite3.Connection, approval: bytes) -> bool:
+    """Select whether an approval is approved, and was not taken back since."""
+    return connection.execute(_IS_APPROVED, (approval,)).fetchone() is not None
+
+
+def count_edits(connection: sqlite3.Connection, key: bytes) -> int:
+    """Select how many approvals put arguments that name this effect in the place of another's."""
+    found: tuple[int] = connection.execute(_COUNT_EDITS, (key,)).fetchone()
+    return found[0]
 
 
 def find_attempts(connection: sqlite3.Connection, key: bytes) -> list[Row]:

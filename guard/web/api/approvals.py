@@ -1,6 +1,6 @@
 """/v1/approvals: list, read and wait, decide, take back."""
 
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -16,11 +16,10 @@ from guard.service.approvals import Word
 from guard.service.outcomes import Refused
 from guard.web import problems
 from guard.web.answer import Answer, json_answer
-from guard.web.authorization import Caller
 from guard.web.instants import rfc3339, rfc3339_or_none
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
-from guard.web.requests import DEFAULT_TENANT, message, query, use_cases
+from guard.web.requests import DEFAULT_TENANT, caller_of, is_no_approver, message, query, use_cases
 from guard.web.wire import wire_key
 from twiceshy_contract.approvals import (
     ApprovalPage,
@@ -120,11 +119,15 @@ async def decide(request: ApiRequest, approval: FromPath[str]) -> Response[bytes
     ),
 )
 async def cancel(request: ApiRequest, approval: FromPath[str]) -> Response[bytes]:
-    """Take a question back. One that is taken back already is answered as it is."""
+    """Take a question back, an approved one until its effect has begun. One taken back already is answered as it is."""
     asked = await message(request, CancelApprovalRequest)
-    caller = _caller(request)
+    caller = caller_of(request)
     if caller.approver is not None and asked.by not in (None, caller.approver):
         return _other_name(caller.approver).response()
+    if asked.by is not None and is_no_approver(request):
+        return problems.answer(
+            "forbidden", f"Only {asked.by}'s own token speaks for {asked.by}. Leave `by` out to take the question back."
+        ).response()
     by = asked.by or caller.approver
     told = await use_cases(request).approvals.cancel(DEFAULT_TENANT, _id_of(approval), by, asked.reason)
     return _told(told).response()
@@ -132,8 +135,8 @@ async def cancel(request: ApiRequest, approval: FromPath[str]) -> Response[bytes
 
 def _decider(request: ApiRequest, by: str | None) -> str | Answer:
     """Return who decides; the answer where it is not theirs to decide. Raises Refusal where nobody is named."""
-    caller = _caller(request)
-    if caller.approver is None and request.app.state["knows_approvers"]:
+    caller = caller_of(request)
+    if is_no_approver(request):
         return problems.answer(
             "forbidden", "Approvals are decided with an approver's own token, and this request has none."
         )
@@ -147,10 +150,6 @@ def _decider(request: ApiRequest, by: str | None) -> str | Answer:
 
 def _other_name(name: str) -> Answer:
     return problems.answer("forbidden", f"The token is that of {name}, and `by` names somebody else.")
-
-
-def _caller(request: ApiRequest) -> Caller:
-    return cast("Caller", request.scope["user"])
 
 
 def _told(told: Standing | Refused) -> Answer:

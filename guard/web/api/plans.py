@@ -6,13 +6,13 @@ from litestar import Response, post
 
 from guard.core.declarations import lowered
 from guard.core.tools import Moved, Planned
-from guard.service.registry import Applied, NothingFits, Unfit
+from guard.service.registry import Applied, NothingFits, Unasked, Unfit
 from guard.web import answers, problems
 from guard.web.answer import Answer, json_answer
-from guard.web.api.tools import of_a_tool_called
+from guard.web.api.tools import of_a_tool_called, unasked
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
-from guard.web.requests import DEFAULT_TENANT, message, use_cases
+from guard.web.requests import DEFAULT_TENANT, is_no_approver, message, use_cases
 from twiceshy_contract.problems import FieldError
 from twiceshy_contract.refusals import pointer
 from twiceshy_contract.tools import ApplyRequest, PlannedTool, PlanRequest, ToolPlan
@@ -42,14 +42,18 @@ async def plan(request: ApiRequest) -> Response[bytes]:
         "Apply: several declarations are taken in one transaction, all or none",
         body=ApplyRequest,
         answers={200: ToolPlan},
-        problems=(400, 401, 409, 413, 415, 503),
+        problems=(400, 401, 403, 409, 413, 415, 503),
     ),
 )
 async def apply(request: ApiRequest) -> Response[bytes]:
     """Answer what holds now. Said again, it changes nothing."""
     asked = await message(request, ApplyRequest)
-    outcome = await use_cases(request).registry.apply(DEFAULT_TENANT, asked.tools, asked.seen)
+    registry = use_cases(request).registry
+    applied = registry.apply_no_lower if is_no_approver(request) else registry.apply
+    outcome = await applied(DEFAULT_TENANT, asked.tools, asked.seen)
     match outcome:
+        case Unasked():
+            return unasked(outcome).response()
         case Moved():
             return _moved(outcome).response()
         case NothingFits():

@@ -57,7 +57,7 @@ async def show(request: ApiRequest, run: FromPath[str]) -> Response[bytes]:
 async def finish(request: ApiRequest, run: FromPath[str]) -> Response[bytes]:
     """End a run. Ending it again in the same way is the same; in another way it is refused."""
     asked = await message(request, FinishRunRequest, default=b"{}")
-    ended = await use_cases(request).runs.end(DEFAULT_TENANT, path_name(run), asked.as_)
+    ended = await use_cases(request).questions.end_run(DEFAULT_TENANT, path_name(run), asked.as_)
     if ended is None:
         return problems.answer("not-found", f"There is no run {run!r}.").response()
     if ended.state != asked.as_:

@@ -13,14 +13,16 @@ from guard.web import problems
 from guard.web.answer import json_answer
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
-from guard.web.requests import DEFAULT_TENANT, message, path_key, path_name, query, use_cases
+from guard.web.requests import DEFAULT_TENANT, message, path_name, query, use_cases
 from guard.web.saga_answers import next_answer, saga_summary, saga_view
+from guard.web.wire import key_of
 from twiceshy_contract.names import RunName
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.sagas import (
     FailSagaRequest,
     NextAnswer,
     OpenSagaRequest,
+    ReportStepRequest,
     ResumeSagaRequest,
     SagaPage,
     SagaState,
@@ -105,8 +107,28 @@ async def next_move(request: ApiRequest, saga: FromPath[str]) -> Response[bytes]
 async def settle(request: ApiRequest, saga: FromPath[str], key: FromPath[str]) -> Response[bytes]:
     """Take a person's word about one step."""
     asked = await message(request, SettleStepRequest)
-    settled = await use_cases(request).settle_saga.step(DEFAULT_TENANT, path_name(saga), path_key(key), asked)
-    return _viewed(settled)
+    name, step = path_name(saga), key_of(key)
+    if step is None:
+        return _viewed(_no_step(name, key))
+    return _viewed(await use_cases(request).settle_saga.step(DEFAULT_TENANT, name, step, asked))
+
+
+@post(
+    "/v1/sagas/{saga:str}/steps/{key:str}/report",
+    operation_class=documented(
+        "Say why the call that is due for a step cannot be made",
+        body=ReportStepRequest,
+        answers={200: SagaView},
+        problems=_PROBLEMS,
+    ),
+)
+async def report(request: ApiRequest, saga: FromPath[str], key: FromPath[str]) -> Response[bytes]:
+    """Take the word of a process that has the tool; where nothing is due for the step any more, it changes nothing."""
+    asked = await message(request, ReportStepRequest)
+    name, step = path_name(saga), key_of(key)
+    if step is None:
+        return _viewed(_no_step(name, key))
+    return _viewed(await use_cases(request).sagas.report(DEFAULT_TENANT, name, step, asked.reason))
 
 
 @post(
@@ -160,10 +182,16 @@ async def listing(request: ApiRequest) -> Response[bytes]:
     return json_answer(SagaPage(items=tuple(saga_summary(saga) for saga in sagas), next=cursor)).response()
 
 
+def _no_step(saga: str, text: str) -> Refused:
+    """Say that what a path names is no key."""
+    detail = f"{text!r} is no key of a step: a key has 64 hexadecimal digits. GET /v1/sagas/{saga} lists the steps."
+    return Refused(code="not-found", detail=detail)
+
+
 def _viewed(outcome: Looked | Refused) -> Response[bytes]:
     if isinstance(outcome, Refused):
         return problems.refused(outcome).response()
     return json_answer(saga_view(outcome)).response()
 
 
-ROUTES: Final = (open_saga, complete, fail, next_move, settle, resume, show, listing)
+ROUTES: Final = (open_saga, complete, fail, next_move, settle, report, resume, show, listing)

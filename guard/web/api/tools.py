@@ -7,14 +7,15 @@ from litestar import Response, get, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from guard.core.effects import Instant, instant
+from guard.core.effects import Instant
 from guard.core.tools import Held, Tool
+from guard.service.registry import Applied, Unasked
 from guard.web import answers, problems
 from guard.web.answer import Answer, json_answer
-from guard.web.instants import rfc3339, rfc3339_or_none
+from guard.web.instants import instant_of, rfc3339, rfc3339_or_none
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
-from guard.web.requests import DEFAULT_TENANT, message, path_name, query, use_cases
+from guard.web.requests import DEFAULT_TENANT, is_no_approver, message, path_name, query, use_cases
 from twiceshy_contract.names import ToolName
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.tools import (
@@ -35,7 +36,7 @@ from twiceshy_contract.tools import (
         "Declare a tool; code and hints may raise the class that is held, never lower it",
         body=ToolDeclaration,
         answers={200: ToolView},
-        problems=(400, 401, 413, 415, 503),
+        problems=(400, 401, 403, 413, 415, 503),
     ),
 )
 async def declare(request: ApiRequest, name: FromPath[str]) -> Response[bytes]:
@@ -85,7 +86,7 @@ async def versions(request: ApiRequest, name: FromPath[str]) -> Response[bytes]:
 async def listing(request: ApiRequest) -> Response[bytes]:
     """List tools."""
     asked = query(request, ToolsQuery)
-    at = None if asked.at is None else instant(asked.at)
+    at = None if asked.at is None else instant_of(asked.at, "at")
     tools = await use_cases(request).registry.all(DEFAULT_TENANT, at)
     return json_answer(ToolList(items=tuple(answers.tool_view(tool) for tool in tools))).response()
 
@@ -110,8 +111,29 @@ async def _declare(request: ApiRequest, name: str) -> Answer:
         msgspec.convert(name, ToolName)
     except msgspec.ValidationError as error:
         raise Refusal(f"the tool's name in the path is not one: {error}") from error
-    tool = await use_cases(request).registry.declare(DEFAULT_TENANT, name, declaration)
+    registry = use_cases(request).registry
+    if is_no_approver(request) and declaration.declared_by == "person":
+        outcome = await registry.apply_no_lower(DEFAULT_TENANT, {name: declaration}, {})
+        if isinstance(outcome, Unasked):
+            return unasked(outcome)
+        if isinstance(outcome, Applied):
+            return _found(await registry.get(DEFAULT_TENANT, name), "")
+    tool = await registry.declare(DEFAULT_TENANT, name, declaration)
     return json_answer(answers.tool_view(tool))
+
+
+def unasked(outcome: Unasked) -> Answer:
+    """Refuse declarations that only an approver may make."""
+    said = []
+    if outcome.names:
+        said.append(f"Calls of {_listed(outcome.names)} that a person must approve now would run without.")
+    if outcome.probing:
+        said.append(f"The service would send requests of its own for {_listed(outcome.probing)}.")
+    return problems.answer("forbidden", f"{' '.join(said)} Only an approver's token declares that.")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(repr(name) for name in names)
 
 
 async def _show(request: ApiRequest, name: str) -> Answer:
@@ -120,7 +142,7 @@ async def _show(request: ApiRequest, name: str) -> Answer:
         tool = await registry.version(DEFAULT_TENANT, name, asked.version)
         return _found(tool, f"Tool {name!r} has no version {asked.version}. {_SEE_VERSIONS}")
     if asked.at is not None:
-        at = instant(asked.at)
+        at = instant_of(asked.at, "at")
         return _found(await registry.at(DEFAULT_TENANT, name, at), _nothing_at(name, at))
     tool = await registry.get(DEFAULT_TENANT, name)
     return _nobody_declared(name) if tool is None else json_answer(answers.tool_view(tool))

@@ -15,6 +15,7 @@ STATUSES = {
     "edit-refused": 409,
     "expired": 410,
     "forbidden": 403,
+    "hold-differs": 422,
     "hold-lost": 409,
     "in-progress": 409,
     "invalid-request": 400,

@@ -15,12 +15,26 @@ from guard.core.admission import (
     has_drifted,
     is_over,
     is_repeat,
+    makes_room,
 )
 from guard.core.effects import SECOND, AttemptToken, Duration, Effect, Intent, Key, Life, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import Decision
 from guard.core.situation import Event
-from tests.unit.core.lives import EXECUTING, FAILED, IDEMPOTENT, IN_DOUBT, PENDING, SIDE_EFFECT, SUCCEEDED, A, B, at
+from tests.unit.core.lives import (
+    EXECUTING,
+    FAILED,
+    IDEMPOTENT,
+    IN_DOUBT,
+    PENDING,
+    SIDE_EFFECT,
+    STRANGER,
+    SUCCEEDED,
+    A,
+    B,
+    at,
+    attempt,
+)
 from twiceshy_contract.names import KeyRule
 
 SAME = Call(tool="book", identity_digest=b"i", arguments_digest=b"a")
@@ -158,6 +172,16 @@ def test_what_a_person_refused_is_not_over_because_it_is_known() -> None:
     assert not over(NEVER_BEGUN, IDEMPOTENT, delivered=True)
 
 
+def test_a_persons_word_counts_as_a_persons_though_an_attempt_was_refused_before_it() -> None:
+    ended_by_a_person = replace(REJECTED, ended_at=at(7))
+    assert not over(ended_by_a_person, IDEMPOTENT, delivered=True)
+
+
+def test_what_an_earlier_attempt_heard_last_is_the_tools_refusal() -> None:
+    late = (attempt(A, 1, 30, "rejected", 5), attempt(STRANGER, 2, 30, "not_applied", 4))
+    assert over(replace(REJECTED, attempts=late), IDEMPOTENT, delivered=True)
+
+
 def test_a_window_slides_from_the_end_and_is_over_to_the_microsecond() -> None:
     for life in (DONE, REJECTED, DENIED):
         assert not over(life, WINDOW, now=64.999999)
@@ -193,3 +217,18 @@ def test_values_of_the_core_are_frozen() -> None:
     for struct in (Effect, Intent, Life, Call, Event, Decision):
         assert issubclass(struct, msgspec.Struct)
         assert struct.__struct_config__.frozen
+
+
+def test_a_final_effect_makes_room_for_a_token_that_never_held_its_lease() -> None:
+    release = Event(name="release", token=B)
+    noted = replace(DONE, attempts=(attempt(B, 0, 0, "released", 0), *DONE.attempts))
+    for life, token, rules, wanted in (
+        (DONE, B, ALLOWED, True),
+        (noted, B, ALLOWED, True),
+        (DONE, A, ALLOWED, False),
+        (DONE, None, ALLOWED, True),
+        (DONE, B, SIDE_EFFECT, False),
+        (EXECUTING, B, ALLOWED, False),
+    ):
+        said = replace(release, token=token)
+        assert makes_room(effect(life), SAME, said, rules, at(10)) is wanted, (life.state, token)

@@ -18,11 +18,13 @@ from guard.core.approvals import (
     cancel,
     decide,
     is_needed,
+    is_stricter,
     strictest,
     summary_of,
 )
 from guard.core.effects import Instant, Key, TenantId
 from twiceshy_contract.policies import ApprovalRule
+from twiceshy_contract.refusals import JsonValue
 
 LESS, LEAST = Edit(b'{"amount":60}', b"less"), Edit(b'{"amount":10}', b"least")
 
@@ -110,7 +112,7 @@ def test_an_approval_expires_at_its_deadline_which_is_no_denial(at: int, state: 
 def test_after_the_deadline_nobody_decides_and_before_it_what_is_decided_stays() -> None:
     late = asked(expires_at=500)
     assert decide(late, yes("bob"), Instant(500)) == NotCounted("expired")
-    assert cancel(late, "bob", "no use", Instant(500)) == NotCounted("expired")
+    assert cancel(late, "bob", "no use", Instant(500), has_begun=False) == NotCounted("expired")
     assert after(late, yes("bob"), at=499).state_at(Instant(9000)) == "approved"
 
 
@@ -120,19 +122,50 @@ def test_all_who_approve_mean_the_same_edited_arguments() -> None:
     assert decide(approval, yes("carol", LEAST), Instant(201)) == NotCounted("other arguments")
     assert decide(approval, yes("carol"), Instant(201)) == NotCounted("other arguments")
     both = after(approval, yes("carol", LESS))
-    assert (both.decided, both.edit, both.votes[1].edited_digest) == ("approved", LESS, b"less")
+    assert (both.decided, both.edit, both.votes[1].edited_digest) == ("approved", LESS, LESS.written)
     plain = after(asked(quorum=2), yes("bob"))
     assert decide(plain, yes("carol", LESS), Instant(201)) == NotCounted("other arguments")
 
 
 def test_an_open_question_is_taken_back_once() -> None:
-    weighed = cancel(asked(), "bob", "not needed", Instant(300))
+    weighed = cancel(asked(), "bob", "not needed", Instant(300), has_begun=False)
     assert isinstance(weighed, Counted)
     taken = weighed.approval
     assert (taken.state_at(Instant(300)), taken.cancelled_by, taken.cancel_reason) == ("cancelled", "bob", "not needed")
-    assert cancel(taken, "carol", "again", Instant(301)) == Repeated()
+    assert cancel(taken, "carol", "again", Instant(301), has_begun=False) == Repeated()
     assert decide(taken, yes("carol"), Instant(301)) == NotCounted("decided")
-    assert cancel(after(asked(), yes("bob")), "carol", "too late", Instant(301)) == NotCounted("decided")
+    denied = after(asked(), no("bob"))
+    assert cancel(denied, "carol", "too late", Instant(301), has_begun=False) == NotCounted("decided")
+    assert not taken.is_withdrawn
+
+
+def test_what_was_approved_is_taken_back_until_its_effect_has_begun() -> None:
+    approved = after(asked(), yes("bob", replace(LESS, key=Key(b"o" * 32))))
+    assert (approved.edit_key, after(asked(), yes("bob")).edit_key) == (b"o" * 32, None)
+    assert cancel(approved, "bob", "wrong", Instant(300), has_begun=True) == NotCounted("begun")
+    weighed = cancel(approved, "bob", "wrong", Instant(300), has_begun=False)
+    assert isinstance(weighed, Counted)
+    assert (weighed.approval.decided, weighed.approval.is_withdrawn) == ("cancelled", True)
+
+
+def test_a_person_is_one_however_the_name_is_written() -> None:
+    assert decide(asked(), yes(" Alice"), Instant(300)) == NotCounted("own request")
+    assert decide(after(asked(quorum=2), yes("bob")), yes("BOB "), Instant(300)) == Repeated()
+    assert isinstance(decide(asked(requester=None), yes("Alice"), Instant(300)), Counted)
+
+
+def test_edits_agree_to_the_letter_not_only_in_what_names_a_call() -> None:
+    approval = after(asked(quorum=2), yes("bob", Edit(b'{"memo":"a"}', b"same")))
+    other = yes("carol", Edit(b'{"memo":"b"}', b"same"))
+    assert decide(approval, other, Instant(300)) == NotCounted("other arguments")
+
+
+def test_a_rule_is_stricter_than_a_question_where_it_wants_more_persons_or_others() -> None:
+    question = asked(quorum=2, four_eyes=False).question
+    assert not is_stricter(ApprovalRule(quorum=2, four_eyes=False), question)
+    assert is_stricter(ApprovalRule(quorum=3, four_eyes=False), question)
+    assert is_stricter(ApprovalRule(quorum=1), question)
+    assert not is_stricter(ApprovalRule(quorum=1), asked().question)
 
 
 def test_a_person_is_needed_where_the_rule_says_so_and_where_it_cannot_say() -> None:
@@ -142,6 +175,33 @@ def test_a_person_is_needed_where_the_rule_says_so_and_where_it_cannot_say() -> 
     assert is_needed(when, {"amount": 80})
     assert not is_needed(when, {"amount": 50})
     assert is_needed(ApprovalRule(when="length(arguments.amount) > `1`"), {"amount": 1})
+
+
+@pytest.mark.parametrize(
+    ("amount", "who"),
+    [
+        ({"$dec": "5000"}, "a person"),
+        ({"$dec": "50.01"}, "a person"),
+        ({"$dec": "1E+400"}, "a person"),
+        ({"$int": "90071992547409930"}, "a person"),
+        ({"$dec": "50"}, "nobody"),
+        ({"$dec": "-0.5"}, "nobody"),
+        ({"$int": "49"}, "nobody"),
+        ("5000", "a person"),
+        ({"value": 1}, "a person"),
+        (None, "a person"),
+    ],
+)
+def test_an_amount_is_a_number_whatever_its_tag_and_what_is_none_is_shown_to_a_person(
+    amount: JsonValue, who: str
+) -> None:
+    is_asked = is_needed(ApprovalRule(when="arguments.amount > `50`"), {"amount": amount})
+    assert ("a person" if is_asked else "nobody") == who
+
+
+def test_a_person_is_asked_where_a_rule_finds_nothing_to_judge() -> None:
+    assert is_needed(ApprovalRule(when="arguments.amount > `50`"), {})
+    assert is_needed(ApprovalRule(when="arguments.note"), {"note": "false"})
 
 
 def test_the_strictest_of_several_rules_satisfies_all_in_the_words_of_the_first() -> None:

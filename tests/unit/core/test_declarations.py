@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from guard.core.declarations import lowered, refusals
+from guard.core.declarations import asks_elsewhere, asks_fewer, lowered, refusals
 from twiceshy_contract.tools import DeclaredBy, ToolDeclaration
 
 ASKS = {"url": "https://pay.example/v1/charges/${downstream_key}", "applied": "status == `200`", "not_applied": "body"}
+ROOM = {"name": "room-${arguments.room.name}", "start": "/start", "end": "/when/0/end"}
 
 
 def declaration(**parts: Any) -> ToolDeclaration:
@@ -51,6 +52,10 @@ def test_a_declaration_with_everything_in_it_is_taken() -> None:
     )
 
 
+def test_a_resource_may_lie_beside_what_is_redacted() -> None:
+    assert refused(resource=ROOM, redacted=["/room/pin", "/when/0/pin", "/title"]) == []
+
+
 def test_the_defaults_are_taken() -> None:
     assert refused() == []
 
@@ -84,6 +89,12 @@ def test_every_wrong_part_is_named_at_once() -> None:
         ({"resource": {"name": "a", "start": "/a/*", "end": "/b"}}, "/resource/start"),
         ({"resource": {"name": "a", "start": "/a", "end": "/b/*/c"}}, "/resource/end"),
         ({"resource": {"name": "a", "start": "/a", "minutes": "/*"}}, "/resource/minutes"),
+        ({"resource": ROOM, "redacted": ["/b", "/room"]}, "/resource/name"),
+        ({"resource": ROOM, "redacted": ["/room/name/first"]}, "/resource/name"),
+        ({"resource": ROOM, "redacted": ["/room/*"]}, "/resource/name"),
+        ({"resource": ROOM, "redacted": ["/start"]}, "/resource/start"),
+        ({"resource": ROOM, "redacted": ["/when/*/end"]}, "/resource/end"),
+        ({"resource": {"name": "a", "start": "/a", "minutes": "/b"}, "redacted": ["/b"]}, "/resource/minutes"),
     ],
 )
 def test_what_cannot_be_carried_out_is_refused_with_its_place(parts: dict[str, Any], place: str) -> None:
@@ -195,3 +206,40 @@ def test_what_guards_less_than_before_is_named(
     before: dict[str, Any], after: dict[str, Any], parts: tuple[str, ...]
 ) -> None:
     assert lowered(declaration(**before), declaration(**after)) == parts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"approval": {}}, {}),
+        ({"approval": {"quorum": 2}}, {"approval": {}}),
+        ({"approval": {}}, {"approval": {}, "class": "read"}),
+        ({"repeat": "ask"}, {"repeat": "allow"}),
+    ],
+)
+def test_less_is_asked_where_calls_run_without_a_person_that_needed_one(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    assert asks_fewer(declaration(**before), declaration(**after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"approval": {}, "class": "read"}, {"approval": {}, "class": "read"}),
+        ({"repeat": "ask"}, {"repeat": "replay"}),
+        ({"approval": {"when": "arguments.big"}}, {"approval": {}}),
+        ({}, {"class": "read"}),
+    ],
+)
+def test_as_much_is_asked_where_no_call_runs_that_did_not(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert not asks_fewer(declaration(**before), declaration(**after))
+
+
+def test_a_probe_that_is_new_or_other_asks_elsewhere() -> None:
+    asking, other = declaration(probe=ASKS), declaration(probe={**ASKS, "url": "https://elsewhere.example/"})
+    assert asks_elsewhere(None, asking)
+    assert asks_elsewhere(declaration(), asking)
+    assert asks_elsewhere(asking, other)
+    assert not asks_elsewhere(asking, declaration(probe=ASKS, attempts=2))
+    assert not asks_elsewhere(asking, declaration())

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from guard.core.effects import SECOND, Attempt, AttemptToken, Duration, Fence, Instant, Key, Life, Report, TenantId
 from guard.core.holds import (
+    FOREVER,
     PROMISE,
     YIELD,
     Barred,
@@ -18,6 +19,7 @@ from guard.core.holds import (
     HoldVerb,
     Rival,
     Wish,
+    asked_until,
     change,
     contest,
     ended,
@@ -115,6 +117,12 @@ def test_a_hold_that_was_asked_for_is_lost_once_nothing_was_applied() -> None:
     assert (after.state, after.rival) == ("lost", Rival(id=UUID(int=9), holder="director", priority=5))
 
 
+@pytest.mark.parametrize(("settle", "state"), [(4, "released"), (6, "held"), (0, "released")])
+def test_a_request_may_be_under_way_as_long_as_the_tool_says(settle: int, state: HoldState) -> None:
+    claim = bound(life("pending", "none", ago=5))
+    assert replace(claim, settle=Duration(settle * SECOND)).at(NOW).hold.state == state
+
+
 @pytest.mark.parametrize("its", [None, life("pending")])
 def test_a_hold_lapses_whose_effect_never_began(its: Life | None) -> None:
     old = replace(hold(key=KEY), expires_at=NOW)
@@ -198,13 +206,46 @@ def test_the_time_of_a_hold_that_gave_way_is_kept_for_who_asked() -> None:
 def test_a_wish_is_placed_for_its_time_and_knows_what_differs() -> None:
     placed = WISH.placed(NOW)
     assert (placed.state, placed.placed_at, placed.expires_at) == ("held", NOW, NOW + 60 * SECOND)
-    assert replace(WISH, until=Instant(NOW + 90)).placed(NOW).expires_at == NOW + 60 * SECOND
-    assert replace(WISH, until=Instant(NOW + 90 * SECOND)).placed(NOW).expires_at == NOW + 90 * SECOND
     assert replace(WISH, lasts=None).placed(NOW).expires_at is None
     assert WISH.differing(placed) == ()
     assert WISH.differing(replace(placed, end=Instant(11), holder="x")) == ("end", "holder")
     assert WISH.renewed(hold(priority=7), NOW).priority == 7
     assert WISH.renewed(hold(priority=1), NOW).priority == 5
+
+
+def test_an_effect_that_waits_for_a_person_keeps_its_hold_and_one_that_is_not_there_does_not() -> None:
+    late = replace(hold(key=KEY), expires_at=NOW)
+    pending, forever = Life(state="pending"), FOREVER
+    assert Claim(hold=late, life=pending, asked_until=forever).at(NOW).hold.state == "held"
+    assert Claim(hold=late, life=pending, asked_until=NOW).at(NOW).hold.state == "expired"
+    assert Claim(hold=late, life=pending).at(NOW).hold.state == "expired"
+    assert Claim(hold=late, asked_until=forever).at(NOW).hold.state == "expired"
+    failed = Life(state="failed", ended_at=NOW)
+    assert Claim(hold=late, life=failed, asked_until=forever).at(NOW).hold.state == "released"
+
+
+def test_a_hold_that_waits_for_a_person_is_looked_at_again_no_later_than_the_deadline() -> None:
+    claim, again = Claim(hold=hold(key=KEY), life=Life(state="pending")), Duration(60 * SECOND)
+    assert claim.looked_at(NOW, again).expires_at == NOW + 60 * SECOND
+    for until, then in ((NOW + 7, NOW + 7), (NOW, NOW + 60 * SECOND), (FOREVER, NOW + 60 * SECOND)):
+        asked = replace(claim, asked_until=Instant(until))
+        assert asked.looked_at(NOW, again).expires_at == then
+
+
+def test_who_meets_a_hold_that_waits_for_a_person_hears_when_it_may_end() -> None:
+    claim = Claim(hold=hold(key=KEY, priority=9), life=Life(state="pending"))
+    late, soon = Duration(90 * SECOND), Duration(40 * SECOND)
+    for until, retry_after in ((NOW + late, late), (NOW + 7, soon), (FOREVER, None)):
+        asked = replace(claim, asked_until=Instant(until))
+        assert contest(WISH, [asked], NOW) == Blocked(by=asked, asked=(), retry_after=retry_after)
+
+
+def test_a_hold_waits_for_the_answer_and_a_minute_for_its_caller_to_come() -> None:
+    assert asked_until("open", None, None) == FOREVER
+    assert asked_until("open", NOW, None) == NOW
+    assert asked_until("approved", None, NOW) == NOW + 60 * SECOND
+    assert asked_until("denied", None, NOW) is None
+    assert asked_until("expired", NOW, None) is None
 
 
 def changed(claim: Claim, verb: HoldVerb, holder: str = "agent-1") -> Changed | Barred:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
-from guard.core.effects import Life
+from guard.core.effects import AttemptToken, Life
 from guard.core.lease import Rules
-from guard.core.lifecycle import TABLE, Source, touch
+from guard.core.lifecycle import TABLE, Source, may_be_second, touch
 from guard.core.situation import CONDITIONS, EventName
 from tests.unit.core.lives import (
     EXECUTING,
@@ -18,6 +19,7 @@ from tests.unit.core.lives import (
     SIDE_EFFECT,
     STRANGER,
     SUCCEEDED,
+    WINDOWED,
     A,
     B,
     asked,
@@ -124,8 +126,14 @@ def test_word_that_a_failed_effect_was_applied_contradicts_the_record_and_alerts
 
 
 @pytest.mark.parametrize("final", [SUCCEEDED, FAILED])
-def test_a_release_of_a_final_effect_changes_nothing(final: Life) -> None:
-    assert asked(final, "release", B).life == final
+def test_a_release_of_a_final_effect_is_remembered_and_changes_nothing_else(final: Life) -> None:
+    released = asked(final, "release", B)
+    ended = replace(attempt(B, 0, 10, "released", 10), granted_at=at(10))
+    assert (released.verdict, released.life) == ("done", replace(final, attempts=(ended, *final.attempts)))
+    again = asked(released.life, "release", B)
+    assert (again.verdict, again.life) == ("repeated", released.life)
+    assert asked(final, "release", A).life == final
+    assert outcome(asked(released.life, "begin", B)) == (final.state, "replay")
 
 
 def test_the_deadline_is_judged_at_the_touch_and_not_before() -> None:
@@ -165,3 +173,35 @@ def test_a_report_that_names_no_attempt_is_not_possible_and_touches_nothing(even
 
 def test_a_release_that_names_no_attempt_changes_nothing() -> None:
     assert asked(EXECUTING, "release").life == EXECUTING
+
+
+BOTH = life("succeeded", attempt(A, 1, 30, "succeeded", 50), attempt(B, 2, 70))
+SETTLED_BEFORE = replace(BOTH, epoch=1, epoch_since=at(40))
+"""B was granted at 40, under the downstream key that came after A's."""
+
+
+@pytest.mark.parametrize(
+    ("final", "rules", "token", "meaning"),
+    [
+        (BOTH, SIDE_EFFECT, B, "perhaps twice"),
+        (BOTH, IDEMPOTENT, B, "once"),
+        (BOTH, WINDOWED, B, "once"),
+        (SETTLED_BEFORE, SIDE_EFFECT, B, "perhaps twice"),
+        (SETTLED_BEFORE, IDEMPOTENT, B, "once"),
+        (SETTLED_BEFORE, WINDOWED, B, "perhaps twice"),
+        (life("succeeded", attempt(A, 1, 30, "unknown", 20)), SIDE_EFFECT, A, "once"),
+        (life("succeeded", attempt(A, 1, 30, "succeeded", 20)), SIDE_EFFECT, A, "perhaps twice"),
+        (replace(BOTH, epoch_since=None), WINDOWED, B, "perhaps twice"),
+    ],
+)
+def test_a_success_beside_the_record_may_be_a_second_one_unless_running_twice_is_harmless_or_it_ran_alone(
+    final: Life, rules: Rules, token: AttemptToken, meaning: str
+) -> None:
+    assert ("perhaps twice" if may_be_second(final, rules, token) else "once") == meaning
+
+
+def test_a_late_success_under_an_older_downstream_key_alerts_although_the_provider_takes_one() -> None:
+    newer = replace(life("executing", attempt(A, 1, 30, settled=True), attempt(B, 2, 70)), epoch=1, epoch_since=at(40))
+    assert asked(newer, "success", A, now=50, rules=WINDOWED).alert
+    assert not asked(newer, "success", B, now=50, rules=WINDOWED).alert
+    assert not asked(newer, "success", A, now=50, rules=IDEMPOTENT).alert

@@ -89,6 +89,7 @@ def test_the_stricter_of_two_rules_is_the_one_that_leaves_less() -> None:
 def test_a_tool_that_was_or_is_a_side_effect_counts_as_one() -> None:
     assert ruled(READ, classes=("side_effect", "read")) == ("suspend", "nothing may answer")
     assert ruled(READ, classes=("read", "side_effect")) == ("suspend", "nothing may answer")
+    assert ruled(READ, classes=("read", "read", "side_effect")) == ("suspend", "nothing may answer")
     assert ruled(READ, classes=("read", "idempotent")) == ("suspend", "nothing may answer")
 
 

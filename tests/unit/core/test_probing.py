@@ -8,10 +8,21 @@ from msgspec.structs import replace
 
 from guard.core.effects import SECOND, Effect, Instant, Intent, Key, RunId, TenantId
 from guard.core.keys import downstream_key
-from guard.core.probing import Applied, NotApplied, ProbeReply, Unproven, pause, read_reply, request_of
+from guard.core.probing import (
+    Applied,
+    NotApplied,
+    ProbeReply,
+    Unproven,
+    pause,
+    read_reply,
+    request_of,
+    room,
+    secrets_in,
+    without_secrets,
+)
 from tests.unit.core.lives import IN_DOUBT
 from twiceshy_contract.policies import HttpProbe
-from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.refusals import JsonValue, Refusal
 
 ARGUMENTS = {"order": "A/7 b", "amount": 5, "note": "", "dots": "..", "card": "[redacted]", "line": "a\nb"}
 INTENT = Intent(
@@ -168,10 +179,58 @@ def test_an_answer_about_another_key_proves_nothing() -> None:
 
 def test_a_result_that_is_missing_or_that_no_record_takes_does_not_unsay_that_it_was_applied() -> None:
     assert read({"status": "paid"}) == Applied()
-    assert read({"status": "paid", "payment": {"$unknown": 1}}) == Applied()
+    assert read({"status": "paid", "payment": 1e400}) == Applied()
     assert read({"status": "paid"}, probe=replace(PROBE, result=None)) == Applied()
     assert read({"status": "paid"}, probe=replace(PROBE, result="abs('x')")) == Applied()
 
 
 def test_each_question_waits_twice_as_long_as_the_one_before_and_five_minutes_at_most() -> None:
     assert [pause(tries) // SECOND for tries in (0, 1, 2, 3, 9, 10, 1000)] == [1, 1, 2, 4, 256, 300, 300]
+
+
+def test_a_provider_knows_no_tags_and_what_looks_like_one_is_kept_as_it_is() -> None:
+    assert read({"status": "paid", "payment": {"$int": "5", "a": {"$unknown": 1}}}) == Applied(
+        {"$$int": "5", "a": {"$$unknown": 1}}
+    )
+    asked = replace(PROBE, applied="body.\"$state\" == 'paid'")
+    assert read({"$state": "paid", "payment": {"$dec": "5"}}, probe=asked) == Applied({"$$dec": "5"})
+    assert read({"status": "paid", "payment": 10**20}) == Applied({"$int": "100000000000000000000"})
+
+
+def test_a_provider_is_sent_plain_values() -> None:
+    arguments = {"amount": {"$dec": "5000.10"}, "id": {"$uuid": "0192f5b0-7c3a-7000-8000-000000000001"}}
+    tagged = replace(EFFECT, edited=msgspec.json.encode(arguments))
+    probe = replace(
+        PROBE,
+        method="POST",
+        url="https://bank.example/${arguments.amount}/${arguments.id}",
+        body={"amount": "${arguments.amount}", "id": "${arguments.id}"},
+    )
+    url, _, body = sent(probe, tagged)
+    assert url == "https://bank.example/5000.10/0192f5b0-7c3a-7000-8000-000000000001"
+    assert msgspec.json.decode(body or b"") == {"amount": 5000.1, "id": "0192f5b0-7c3a-7000-8000-000000000001"}
+
+
+def test_a_secret_that_was_sent_is_kept_nowhere_when_it_comes_back() -> None:
+    probe = replace(PROBE, headers={"Authorization": "Bearer ${env.TWICESHY_SECRET_BANK}"})
+    secrets = {"TWICESHY_SECRET_BANK": "s3cret", "TWICESHY_SECRET_LONG": "Bearer s3cret", "TWICESHY_SECRET_NONE": ""}
+    sent_secrets = secrets_in(request_of(probe, EFFECT, secrets), secrets | {"TWICESHY_SECRET_OTHER": "paid"})
+    assert sent_secrets == ("Bearer s3cret", "s3cret")
+    answer: JsonValue = {"s3cret": ["Bearer s3cret!", "paid", 5, None]}
+    hidden = {"[secret]": ["[secret]!", "paid", 5, None]}
+    assert without_secrets(Applied(answer), sent_secrets) == Applied(hidden)
+    assert without_secrets(Unproven("it said s3cret"), sent_secrets) == Unproven("it said [secret]")
+    assert without_secrets(Applied(), sent_secrets) == Applied()
+    assert without_secrets(NotApplied(), sent_secrets) == NotApplied()
+
+
+def test_a_tool_has_two_questions_under_way_and_one_while_its_provider_is_silent() -> None:
+    assert [room(0, of_the_tool, is_silent=False) for of_the_tool in (0, 1, 2, 3)] == [2, 1, 0, 0]
+    assert [room(0, of_the_tool, is_silent=True) for of_the_tool in (0, 1, 2)] == [1, 0, 0]
+
+
+def test_a_tool_with_nothing_under_way_finds_room_beside_any_number_that_hang() -> None:
+    """Of 64 places 16 are kept: those who hang, or have one, do not get them."""
+    assert [room(busy, 0, is_silent=True) for busy in (47, 48, 60)] == [1, 0, 0]
+    assert [room(busy, 1, is_silent=False) for busy in (47, 48, 60)] == [1, 0, 0]
+    assert [room(busy, 0, is_silent=False) for busy in (46, 47, 48, 63, 64)] == [2, 1, 1, 1, 0]

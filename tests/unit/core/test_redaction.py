@@ -18,11 +18,42 @@ CALL: dict[str, object] = {"to": "bob", "card": CARD, "people": [{"pin": 1, "nam
         (("/people/*/pin",), CALL | {"people": [{"pin": REDACTED, "name": "a"}, {"pin": REDACTED, "name": "b"}]}),
         (("/people/1/pin",), CALL | {"people": [{"pin": 1, "name": "a"}, {"pin": REDACTED, "name": "b"}]}),
         (("/people/*",), CALL | {"people": [REDACTED, REDACTED]}),
-        (("/people/9/pin", "/nobody", "/to/x", "/people/pin", "/card/*"), CALL),
+        (("/people/9/pin", "/nobody", "/9", "/card/holder"), CALL),
+        (("/card/*",), CALL | {"card": {"number": REDACTED, "cvc": REDACTED}}),
+        (("/*",), {"to": REDACTED, "card": REDACTED, "people": REDACTED}),
+        (("",), {"to": REDACTED, "card": REDACTED, "people": REDACTED}),
     ],
 )
 def test_a_pointer_leaves_a_mark(pointers: tuple[str, ...], stored: dict[str, object]) -> None:
     assert redacted(CALL, pointers) == stored
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "stored"),
+    [
+        ({"bob": {"pin": 1, "age": 7}}, "/x/*/pin", {"bob": {"pin": REDACTED, "age": 7}}),
+        ({"pin": 1}, "/x/*/pin", {"pin": REDACTED}),
+        (1, "/x/*/pin", REDACTED),
+        ([[1, 2], {"pin": 3}], "/x/*/pin", [REDACTED, {"pin": REDACTED}]),
+        ([[{"pin": 1}]], "/x/*/pin", [REDACTED]),
+        (["4111", 1], "/x/number", REDACTED),
+        ("4111", "/x/number", REDACTED),
+        ({"$dec": "41.11"}, "/x/number", REDACTED),
+        ({"$dec": "41.11"}, "/x/$dec", REDACTED),
+        ({"bob": {"pin": 1}}, "/x/0/pin", REDACTED),
+        ({"0": {"pin": 1}}, "/x/0/pin", {"0": {"pin": REDACTED}}),
+        ({"$$pin": 1}, "/x/$pin", {"$$pin": REDACTED}),
+        ({"$$pin": 1}, "/x/$$pin", {"$$pin": REDACTED}),
+        ({"*": 1, "a": 2}, "/x/*", {"*": REDACTED, "a": REDACTED}),
+        (None, "/x/*/pin", None),
+        ({"card": None}, "/x/card/number", {"card": None}),
+    ],
+)
+def test_what_has_another_shape_than_the_path_expects_is_left_out_as_a_whole(
+    value: object, path: str, stored: object
+) -> None:
+    assert redacted({"x": value, "y": 1}, (path,)) == {"x": stored, "y": 1}
+    assert restored({"x": stored, "y": 1}, {"x": value, "y": 1}) == {"x": value, "y": 1}
 
 
 def test_the_arguments_themselves_are_not_touched() -> None:

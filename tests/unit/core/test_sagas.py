@@ -6,12 +6,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from guard.core.compensations import compensation_arguments, is_reserved, step_name
 from guard.core.effects import Effect, Instant, Intent, Key, Life, RunId, TenantId
 from guard.core.keys import downstream_key
 from guard.core.sagas import (
     PATIENCE,
     Cancel,
     Done,
+    DoneStep,
     Due,
     Mark,
     Move,
@@ -20,10 +22,7 @@ from guard.core.sagas import (
     Standing,
     Stuck,
     Wait,
-    compensation_arguments,
-    is_reserved,
     plan,
-    step_name,
 )
 from tests.unit.core.lives import IDEMPOTENT, SIDE_EFFECT, WINDOWED, A, B, at, attempt, life
 from twiceshy_contract.names import PublicState
@@ -90,7 +89,9 @@ def test_what_was_done_last_is_taken_back_first_with_what_the_record_says() -> N
     third = Standing(step=step(3), effect=done(3, ended=14))
     assert move(first, last, third) == Due(purpose="compensate", standing=last, arguments={"hold": "h-2"})
     taken_back = replace(last, compensation=done(9))
-    assert marks(first, taken_back, third) == [(2, "compensated", None)]
+    assert marks(first, taken_back, third) == [
+        (1, "enlisted", None), (2, "compensated", None), (3, "enlisted", None),
+    ]  # fmt: skip
     due = move(first, taken_back, third)
     assert isinstance(due, Due)
     assert due.key == key(3)
@@ -129,10 +130,18 @@ def test_what_was_never_begun_refused_or_never_of_this_saga_is_not_taken_back() 
     assert move(*standings) == Done()
 
 
+def test_of_a_step_that_was_done_it_is_kept_once_when_it_ended() -> None:
+    standing = Standing(step=step(1), effect=done(1, ended=12, count=4))
+    known = DoneStep(at(12), 4)
+    expected = Mark(key=key(1), seen="enlisted", state="enlisted", note=None, done=known)
+    assert plan(SAGA, [standing], at(20)).marks == (expected,)
+    assert marks(replace(standing, step=step(1, done=known))) == []
+
+
 def test_an_end_that_nobody_wrote_down_counts_as_within_the_saga() -> None:
     without = done(1)
     without = replace(without, life=replace(without.life, ended_at=None))
-    assert marks(Standing(step=step(1), effect=without)) == []
+    assert marks(Standing(step=step(1), effect=without)) == [(1, "enlisted", None)]
 
 
 def test_late_proof_enlists_what_was_passed_over_and_takes_it_back() -> None:
@@ -232,14 +241,14 @@ def test_a_template_may_name_all_that_is_known_of_the_call() -> None:
         "number": 3,
         "downstream": "${downstream_key}",
     }
-    taken = compensation_arguments(step(1, compensation=Compensation(tool="t", arguments=template)), done(1))
+    taken = compensation_arguments(Compensation(tool="t", arguments=template), done(1))
     assert taken == {
         "all": ["12", key(1).hex(), "trip-7", 1, "hold"],
         "text": "refund of h-1",
         "number": 3,
         "downstream": downstream_key(key(1), 0),
     }
-    assert compensation_arguments(step(1, compensation=None), done(1)) == {}
+    assert compensation_arguments(None, done(1)) == {}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +258,6 @@ def test_a_template_may_name_all_that_is_known_of_the_call() -> None:
         (done(1), {"why": ["of ${arguments.none}"]}, "`${arguments.none}` at /why/0 finds nothing"),
         (done(1, result={"$opaque": {}}), {"hold": {"id": "${result.id}"}},
          "`${result.id}` at /hold/id finds nothing, and the result of the step was not kept"),
-        (done(1, result="[redacted]"), {"hold": "${result}"}, "the template takes what is redacted in the record"),
         (replace(done(1), expired_at=at(19)), {"hold": "${result.id}"}, "the record of the step has expired"),
         (done(1), {"hold": "${abs(result.id)}"}, "the expression 'abs(result.id)' fails"),
     ],
@@ -257,11 +265,11 @@ def test_a_template_may_name_all_that_is_known_of_the_call() -> None:
 def test_a_compensation_whose_arguments_are_not_on_record_is_never_guessed(
     found: Effect, template: dict[str, object], why: str
 ) -> None:
-    unsure = step(1, compensation=Compensation(tool="t", arguments=template))
+    compensation = Compensation(tool="t", arguments=template)
     with pytest.raises(Refusal) as refused:
-        compensation_arguments(unsure, found)
+        compensation_arguments(compensation, found)
     assert refused.value.reason.startswith(why)
-    stuck = move(Standing(step=unsure, effect=found))
+    stuck = move(Standing(step=step(1, compensation=compensation), effect=found))
     assert isinstance(stuck, Stuck)
     assert why in stuck.why
 
@@ -270,8 +278,9 @@ def test_a_step_whose_arguments_are_redacted_is_not_run_again() -> None:
     has = life("in_doubt", attempt(A, 1, 40, "unknown", 10))
     redacted = effect(1, has)
     redacted = replace(redacted, intent=replace(redacted.intent, arguments=b'{"room":"[redacted]"}'))
-    stuck = move(Standing(step=step(1), effect=redacted, rules=WINDOWED))
-    assert stuck == Stuck(key(1), "the step cannot be run again: arguments of it are redacted")
+    standing = Standing(step=step(1), effect=redacted, rules=WINDOWED, redacted=("/room",))
+    assert move(standing) == Stuck(key(1), "the step cannot be run again: arguments of it are redacted")
+    assert isinstance(move(replace(standing, redacted=())), Due)
 
 
 def test_a_deadline_passes_only_while_the_saga_runs() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from guard.core.effects import TenantId
 from guard.core.lease import Rules
-from guard.core.tools import UNDECLARED_VERSION, Tool, declaration_digest, merged, planned, undeclared
+from guard.core.tools import UNDECLARED_VERSION, Tool, declaration_digest, merged, planned, undeclared, what_is_said
 from twiceshy_contract.names import EffectClass
 from twiceshy_contract.tools import ArgumentRoles, DeclaredBy, KeyDeclaration, ToolDeclaration
 
@@ -146,3 +146,17 @@ def test_what_a_person_said_makes_a_plan_of_a_hint_that_changes_nothing() -> Non
     held = tool(1, declared("side_effect", "person", lease=7))
     plan = planned("book", declared("read", "hint"), held, {held.digest: 1})
     assert (plan.is_change, plan.declaration) == (False, held.declaration)
+
+
+def test_what_says_nothing_new_is_written_as_code_of_before_reads_it() -> None:
+    assert what_is_said(ToolDeclaration(lease_seconds=5)) == {
+        "class": "side_effect",
+        "key": {"rule": "once", "scope": "run"},
+        "arguments": {"identity": (), "content": (), "ignored": (), "normalisers": {}},
+        "lease_seconds": 5,
+        "attempts": 5,
+        "backoff_seconds": 1,
+        "provider_window_seconds": None,
+        "declared_by": "person",
+    }
+    assert what_is_said(ToolDeclaration(loop_limit=3))["loop_limit"] == 3

@@ -7,7 +7,7 @@ import pytest
 
 from guard.core.effects import AttemptToken, Effect, Evidence, Instant, Key, RunId, TenantId
 from guard.ports.steps import Found, Look, Step, StepResult, Written
-from guard.ports.store import EffectFilter, Newest, StatementFailed, StoreUnavailable, Tally
+from guard.ports.store import EffectFilter, Newest, Rival, StatementFailed, StoreUnavailable, Tally
 from guard.service.intake import Intake
 from guard.service.measures import Measures
 
@@ -42,6 +42,12 @@ class ScriptedStore:
 
     async def newest(self, slot: bytes, occurrence: int, token: AttemptToken) -> Newest:
         return Newest()
+
+    async def rival(self, slot: bytes, besides: Key) -> Rival | None:
+        return None
+
+    async def keep_slot(self, key: Key, slot: bytes) -> None:
+        return
 
     async def deliver(self, tenant: TenantId, run: RunId, keys: Sequence[Key]) -> None:
         return

@@ -30,4 +30,4 @@ async def test_a_round_that_fails_is_logged_and_the_next_one_comes(caplog: pytes
     running = asyncio.create_task(sweep.run())
     await asyncio.wait_for(sweep.went_on.wait(), 10)
     running.cancel()
-    assert [json.loads(record.getMessage())["event"] for record in caplog.records] == ["sweep_failed"]
+    assert [json.loads(record.getMessage())["event"] for record in caplog.records] == ["round_failed"]
