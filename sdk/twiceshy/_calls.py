@@ -1,5 +1,6 @@
 """One guarded call as values: which tool, with which arguments, under which key."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
@@ -10,7 +11,8 @@ from twiceshy._binding import Bound
 from twiceshy._delivered import Known
 from twiceshy._options import ToolSpec
 from twiceshy._transports.base import Request
-from twiceshy.exceptions import EffectRef, SetupError, ToolArgumentError
+from twiceshy._wording import in_words
+from twiceshy.exceptions import EffectRef, NoRun, SetupError, ToolArgumentError
 from twiceshy_contract.canonical import MAX_BYTES
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.names import BusinessKey, CallerStep, Occurrence, Priority, RunName
@@ -89,8 +91,10 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked(call: ToolCall) -> ToolCall:
-    """Refuse a call that lacks the key its tool's rule needs, or whose key is not one."""
+    """Refuse a call outside of a run, one that lacks the key its tool's rule needs, or whose key is not one."""
     rule, keys = call.spec.rules.key, call.keys
+    if call.run is None and keys.business_key is None:
+        raise NoRun(f"{call.spec.name} did not run. {inspect.cleandoc(NoRun.__doc__ or '')}")
     if rule == "step" and keys.step is None:
         raise SetupError(f"{call.spec.name} is declared with key='step'; pass step= with the call.")
     if rule == "business_key" and keys.business_key is None:
@@ -100,7 +104,7 @@ def checked(call: ToolCall) -> ToolCall:
     try:
         msgspec.convert(msgspec.structs.asdict(keys) | {"run": call.run}, _CheckedKeys)
     except msgspec.ValidationError as error:
-        raise ToolArgumentError(f"{call.spec.name}: {error}. Nothing began; correct the call.") from error
+        raise ToolArgumentError(f"{call.spec.name}: {in_words(error)}. Nothing began; correct the call.") from error
     return call
 
 

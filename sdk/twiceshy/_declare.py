@@ -1,4 +1,7 @@
-"""Declare: tell the registry of a tool once a guard, and obey what the registry holds of it."""
+"""Declare: tell the registry of a tool once a guard, again where it is defined anew, and obey what the registry holds.
+
+What counts for a name is its newest definition: a tool that was defined before under it obeys that too.
+"""
 
 import logging
 from typing import Final
@@ -10,12 +13,13 @@ from msgspec.structs import replace
 from twiceshy._answers import DeclaredTool, HeldDeclaration
 from twiceshy._ask import Answered, ask
 from twiceshy._calls import ToolCall
-from twiceshy._environment import Environment
-from twiceshy._options import STRICTNESS, ToolRules
+from twiceshy._environment import Declared, Environment
+from twiceshy._options import STRICTNESS, ToolRules, ToolSpec
 from twiceshy._problems import refused, unavailable
 from twiceshy._replies import Unanswered
 from twiceshy._steps import Flow
 from twiceshy._transports.base import Request
+from twiceshy_contract.names import EffectClass
 from twiceshy_contract.problems import Problem
 
 _TOOL: Final = msgspec.json.Decoder(DeclaredTool)
@@ -24,24 +28,60 @@ _log = logging.getLogger("twiceshy")
 
 def declare(environment: Environment, call: ToolCall) -> Flow[ToolCall]:
     """Declare the call's tool, where this guard has not yet, and return the call under the rules that hold."""
-    spec = call.spec
-    held = environment.declared.get(spec.name)
+    held = known(environment, call.spec)
     if held is None:
-        asked = Request(
-            method="PUT", path=f"/v1/tools/{quote(spec.name, safe='')}", body=msgspec.json.encode(spec.declaration)
-        )
         until = environment.clock() + environment.limits.unavailable_seconds
-        answer = yield from ask(environment, asked, _TOOL, until=until)
+        answer = yield from told(environment, call.spec, until=until)
         match answer:
             case Unanswered():
                 raise unavailable(environment, call.reference, answer.reason)
             case Problem():
                 raise refused(answer, call.reference)
-            case Answered(view):
-                held = environment.declared[spec.name] = view.declaration
-                _say_where_stricter(spec.name, spec.rules, held)
+            case DeclaredTool():
+                held = answer.declaration
+    return obeying(call, held)
+
+
+def known(environment: Environment, spec: ToolSpec) -> HeldDeclaration | None:
+    """Return what the registry holds of a tool; None where it was not told of the newest definition."""
+    kept = environment.declared.get(spec.name)
+    said = _newest(environment, spec).declaration
+    return None if kept is None or (kept.said is not said and kept.said != said) else kept.held
+
+
+def told(environment: Environment, spec: ToolSpec, *, until: float) -> Flow[DeclaredTool | Problem | Unanswered]:
+    """Tell the registry of a tool's newest definition, and keep what it holds."""
+    newest = _newest(environment, spec)
+    body = msgspec.json.encode(newest.declaration)
+    asked = Request(method="PUT", path=f"/v1/tools/{quote(spec.name, safe='')}", body=body)
+    answer = yield from ask(environment, asked, _TOOL, until=until)
+    if not isinstance(answer, Answered):
+        return answer
+    held = answer.value.declaration
+    before = environment.declared.get(spec.name)
+    if before is None or before.held != held:
+        _say_where_stricter(spec.name, newest.rules, held)
+    environment.declared[spec.name] = Declared(said=newest.declaration, held=held, at=environment.clock())
+    return answer.value
+
+
+def obeying(call: ToolCall, held: HeldDeclaration) -> ToolCall:
+    """Return a call under the rules that hold."""
+    spec = call.spec
     rules = _obeying(spec.rules, held)
     return call if rules is spec.rules else replace(call, spec=replace(spec, rules=rules))
+
+
+def class_of(environment: Environment, spec: ToolSpec) -> EffectClass:
+    """Return the stricter of the class that the code says and the one that the registry is known to hold."""
+    kept = environment.declared.get(spec.name)
+    said = spec.rules.effect
+    return said if kept is None else max(kept.held.class_, said, key=lambda name: STRICTNESS[name])
+
+
+def _newest(environment: Environment, spec: ToolSpec) -> ToolSpec:
+    newest = environment.tools.get(spec.name)
+    return spec if newest is None else newest.spec
 
 
 def _say_where_stricter(name: str, said: ToolRules, held: HeldDeclaration) -> None:

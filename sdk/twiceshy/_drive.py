@@ -104,11 +104,13 @@ def _probed(step: RunProbe) -> Returned | Raised:
 
 async def _probed_async(step: RunProbe) -> Returned | Raised:
     """Ask a probe for no longer than it may take; a blocking one goes on in its thread, and nobody listens."""
+    limit = asyncio.timeout(step.timeout_seconds)
     try:
-        async with asyncio.timeout(step.timeout_seconds):
+        async with limit:
             return Returned(await (step.call() if step.is_async else asyncio.to_thread(step.call)))
     except Exception as error:  # noqa: BLE001 - whatever a probe raises proves nothing
-        return Raised(error)
+        is_cut_off = limit.expired() and isinstance(error, TimeoutError)
+        return Raised(TimeoutError(f"cut off after {step.timeout_seconds:g} s") if is_cut_off else error)
 
 
 def _run(step: RunTool) -> Returned | Raised:

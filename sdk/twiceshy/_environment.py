@@ -19,6 +19,7 @@ from twiceshy._spool import Spool
 from twiceshy._spooler import Spooler
 from twiceshy._transports.base import Transport
 from twiceshy.exceptions import EffectRef
+from twiceshy_contract.tools import ToolDeclaration
 
 _random: Final = secrets.SystemRandom()
 _HOST: Final = socket.gethostname()[:150]
@@ -32,10 +33,24 @@ class GuardedFunction(msgspec.Struct, frozen=True):
     is_async: bool
 
 
+def home_of(function: Callable[..., Any]) -> str:
+    """Return where a function is defined: what is defined there anew takes its place."""
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the registry was told of a tool, what it holds of it since, and when it said so."""
+
+    said: ToolDeclaration
+    held: HeldDeclaration
+    at: float
+
+
 class Environment:
     """The surroundings of every flow of one guard.
 
-    `declared` holds what the registry says of each declared tool, `deliveries` what each run's agent has been given,
+    `declared` holds what the registry says of each declared tool; until `reads_unasked_until`, reads run without being
+    asked about, because it gave no answer. `deliveries` holds what each run's agent has been given,
     `tools` the functions behind the guard by their names and `probes` those beside them, `inner_doubts` in which inner
     effect the doubt of an effect began.
     """
@@ -57,7 +72,8 @@ class Environment:
         self.chance = chance
         self.heartbeat = Heartbeat(transport, clock)
         self.spooler = None if spool is None else Spooler(Spool(spool, url), transport, clock, chance)
-        self.declared: dict[str, HeldDeclaration] = {}
+        self.declared: dict[str, Declared] = {}
+        self.reads_unasked_until = 0.0
         self.deliveries = Deliveries()
         self.checked: set[str] = set()
         self.inner_doubts: dict[str, EffectRef] = {}

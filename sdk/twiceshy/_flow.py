@@ -64,16 +64,28 @@ def _arguments_to_run(environment: Environment, call: ToolCall, granted: Granted
             bound = call.spec.signature.recorded(recorded)
         except Misfit as misfit:
             yield from release(granted.begin)
-            raise RecordMismatch(
-                f"{call.spec.name} did not run: an earlier attempt may have sent, so its arguments must be used "
-                f"again, and they do not fit the tool: {misfit}. Take back the change of the tool, or settle effect "
-                f"{granted.effect.key} with `twiceshy effects resolve`.",
-                effect=granted.effect.reference,
-            ) from misfit
+            raise _misfitting(call, granted, misfit) from misfit
     if granted.effect.lease.has_ended(environment.clock()):
         yield from release(granted.begin)
         raise granted.effect.lost_error("The tool did not start.")
     return bound
+
+
+def _misfitting(call: ToolCall, granted: Granted, misfit: Misfit) -> RecordMismatch:
+    """Say why the arguments are not the caller's: no attempt came before the first, so a person has approved them."""
+    reference = granted.effect.reference
+    if reference.fence == 1:
+        what = (
+            f"a person has approved it with arguments that do not fit the tool: {misfit}. Nothing was sent. Whoever "
+            "may approve takes that back with `twiceshy approvals cancel`; the next call is asked for anew"
+        )
+    else:
+        what = (
+            f"an earlier attempt may have sent, or a person has approved other arguments, so that these must be used, "
+            f"and they do not fit the tool: {misfit}. Take back the change of the tool or the approval, or settle "
+            f"effect {reference.key} with `twiceshy effects resolve`"
+        )
+    return RecordMismatch(f"{call.spec.name} did not run: {what}.", effect=reference)
 
 
 def _executed(environment: Environment, call: ToolCall, granted: Granted, bound: Bound) -> Flow[Returned | Seen]:

@@ -1,7 +1,7 @@
 """A run that is a fork: what may be said of it, and how it is made before its first call."""
 
-from collections.abc import Sequence
-from typing import Any, Final, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypedDict, get_args
 from urllib.parse import quote
 
 import msgspec
@@ -11,6 +11,7 @@ from twiceshy._environment import Environment
 from twiceshy._replies import Unanswered
 from twiceshy._steps import Flow, Raised, Returned
 from twiceshy._transports.base import Request
+from twiceshy._wording import in_words
 from twiceshy.exceptions import EffectRef, GuardUnavailable, RequestRefused, SetupError
 from twiceshy_contract.forks import ForkRequest, LiveTerms, Reads
 from twiceshy_contract.names import RunName
@@ -56,13 +57,40 @@ def forking(name: str, options: ForkOptions) -> Forking | None:
         raise SetupError(
             f"The run {name!r} is a fork where both are said: fork_of, the run that it goes on from, and at."
         )
-    live = [LiveTerms(tool=tool) if isinstance(tool, str) else tool for tool in options.get("live", ())]
-    said = {"fork": name, "at": options["at"], "reads": options.get("reads", "live"), "live": live}
+    reads = options.get("reads", "live")
+    if reads not in get_args(Reads):
+        hint = did_you_mean(str(reads), get_args(Reads))
+        raise SetupError(f"The fork {name!r}: reads is {reads!r}{hint} The choice is 'live', 'recorded'.")
+    live = [_live(name, tool) for tool in _listed(name, options.get("live", ()))]
+    said = {"fork": name, "at": options["at"], "reads": reads, "live": live}
     try:
         parent: str = msgspec.convert(options["fork_of"], RunName)
+    except msgspec.ValidationError as error:
+        raise SetupError(f"The fork {name!r}: {in_words(error, 'fork_of')}. Correct its terms.") from error
+    try:
         return Forking(parent, msgspec.convert(msgspec.to_builtins(said), ForkRequest))
-    except (msgspec.ValidationError, TypeError) as error:
-        raise SetupError(f"The terms of the fork {name!r} cannot be taken: {error}. Correct them.") from error
+    except msgspec.ValidationError as error:
+        raise SetupError(f"The fork {name!r}: {in_words(error, 'live')}. Correct its terms.") from error
+    except TypeError as error:
+        raise SetupError(f"The fork {name!r}: its terms are no JSON: {error}. Correct them.") from error
+
+
+def _listed(name: str, live: object) -> Iterable[object]:
+    """Return the tools that may run live. Raises SetupError for a text, whose letters would be taken as tools."""
+    if isinstance(live, (list, tuple, set, frozenset)):
+        return live
+    meant = f", such as [{live!r}]" if isinstance(live, str) else ""
+    raise SetupError(f"The fork {name!r}: live is {live!r}; it is a list of tools{meant}.")
+
+
+def _live(name: str, tool: object) -> object:
+    if isinstance(tool, str):
+        return {"tool": tool}
+    if isinstance(tool, (LiveTerms, Mapping)):
+        return tool
+    tools_name = getattr(tool, "name", None)  # a guarded tool itself
+    meant = f"; say its name, {tools_name!r}" if isinstance(tools_name, str) else ""
+    raise SetupError(f"The fork {name!r}: live holds {tool!r}, and not the name of a tool or LiveTerms(...){meant}.")
 
 
 def forked(environment: Environment, wish: Forking) -> Flow[Returned | Raised]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Never, ParamSpec, Protocol, Self, TypeVar, Unpack
 
 import msgspec
 
-from twiceshy._environment import Environment, GuardedFunction
+from twiceshy._environment import Environment, GuardedFunction, home_of
 from twiceshy._fork import ForkOptions
 from twiceshy._hold import Hold, HoldOptions
 from twiceshy._options import Limits, ToolOptions, require_seconds, specify
@@ -37,6 +37,7 @@ from twiceshy_contract.variables import did_you_mean
 P = ParamSpec("P")
 R = TypeVar("R")
 _ARGUMENTS: Final = ("url", "token", "unavailable_seconds", "deliver_seconds", "transport", "spool")
+_OF_SAGAS: Final = ("deadline_seconds", "on_failure", "wait_seconds")
 
 
 class ToolDecorator(Protocol):
@@ -117,6 +118,7 @@ class Guard:
         deadline_seconds: float | None = None,
         on_failure: OnFailure = "compensate",
         wait_seconds: float = 30,
+        **misspelt: Never,
     ) -> Saga:
         """Name a saga, whose steps are the calls in a `with` or `async with` block: all are done, or taken back.
 
@@ -126,6 +128,8 @@ class Guard:
         goes on later. After `deadline_seconds` from the first opening, an unfinished saga is taken back, whoever is
         there. Where something stands in the way of that, the block waits `wait_seconds` for it.
         """
+        for option in misspelt:
+            raise TypeError(f"Guard.saga takes no argument {option!r}{did_you_mean(option, _OF_SAGAS)}")
         return Saga(
             self._environment,
             name,
@@ -204,7 +208,7 @@ class Guard:
 
     def _take_name(self, name: str, function: Callable[..., Any]) -> None:
         """Let a tool be defined anew where it stands, and refuse a second one of its name elsewhere."""
-        home = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"
+        home = home_of(function)
         taken = self._homes.setdefault(name, home)
         if taken != home:
             raise SetupError(f"Two tools are called {name}: {taken} and {home}. Give one of them name='...'.")

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self, TypedDict
 from uuid import UUID, uuid4
@@ -26,10 +26,12 @@ from twiceshy.exceptions import (
     HoldLost,
     RequestRefused,
     ResourceHeld,
+    SetupError,
     ToolArgumentError,
 )
 from twiceshy_contract.holds import ChangeHoldRequest, PlaceHoldRequest, RenewHoldRequest
 from twiceshy_contract.problems import Problem
+from twiceshy_contract.variables import did_you_mean
 
 _SHORTEST_PAUSE: Final = 0.05
 _log = logging.getLogger("twiceshy")
@@ -38,10 +40,11 @@ _log = logging.getLogger("twiceshy")
 class HoldOptions(TypedDict, total=False):
     """The keyword options of `guard.hold`.
 
-    `priority` takes over what a lower one holds and has not committed. `holder` is how you are called to others; it
-    falls back to this process. The hold lapses after `hold_seconds` (60) unless it is committed or renewed. Where the
-    resource is held, the block waits up to `wait_seconds` (0) for it, if that can help. `id` is that of a hold which
-    was placed before, to go on with it.
+    `priority` takes over what a lower one holds and has not committed. `holder` is how you are called to others, and
+    whose the hold is; it falls back to the run's name, outside of runs to this process. The hold lapses after
+    `hold_seconds` (60) unless it is committed or renewed. Where the resource is held, the block waits up to
+    `wait_seconds` (0) for it, if that can help. `id` is that of a hold which was placed before, to go on with it: all
+    else is as it was then. Outside of runs it needs a `holder`, for another process would have another one.
     """
 
     priority: int
@@ -71,20 +74,23 @@ class Hold:
         end: datetime | timedelta,
         options: HoldOptions,
     ) -> None:
-        self._wait_seconds = options.get("wait_seconds", 0)
-        require_seconds("hold", wait_seconds=self._wait_seconds)
         self._environment = environment
+        self._wait_seconds = options.get("wait_seconds", 0)
+        _require_options(options)
+        require_seconds("hold", wait_seconds=self._wait_seconds)
         run = current_run(environment)
+        name = None if run is None else run.name
+        begins, ends = _interval(start, end)
         self._request = _checked(
             PlaceHoldRequest(
-                id=options.get("id") or uuid4(),
+                id=uuid4() if options.get("id") is None else options["id"],
                 resource=resource,
-                start=start,
-                end=start + end if isinstance(end, timedelta) and isinstance(start, datetime) else end,
-                holder=options.get("holder") or environment.worker,
+                start=begins,
+                end=ends,
+                holder=_holder(environment, options, name),
                 priority=options.get("priority", 0),
                 hold_seconds=options.get("hold_seconds", 60),
-                run=None if run is None else run.name,
+                run=name,
             )
         )
         self.id: Final = self._request.id
@@ -167,7 +173,6 @@ class Hold:
 
     def _committed(self) -> Flow[Returned | Raised]:
         answer = yield from self._asked("/commit", ChangeHoldRequest(holder=self._request.holder))
-        self.is_committed = answer is None
         return self._outcome(answer, "not committed")
 
     def _renewed(self) -> Flow[Returned | Raised]:
@@ -176,11 +181,10 @@ class Hold:
 
     def _released(self) -> Flow[Returned | Raised]:
         answer = yield from self._asked("/release", ChangeHoldRequest(holder=self._request.holder))
-        self.is_committed = self.is_committed and answer is not None
         return self._outcome(answer, "not released")
 
     def _asked(self, verb: str, body: msgspec.Struct) -> Flow[Problem | None]:
-        """Ask until it is answered; return what was refused. Raises GuardUnavailable."""
+        """Ask until it is answered, and note how the hold stands; return what was refused. Raises GuardUnavailable."""
         environment = self._environment
         path = f"/v1/holds/{self.id}{verb}" if verb else "/v1/holds"
         until = environment.clock() + environment.limits.unavailable_seconds
@@ -195,7 +199,8 @@ class Hold:
                 )
             case Problem():
                 return answer
-            case Answered():
+            case Answered(value=known):
+                self.is_committed = known.state == "committed"
                 return None
 
     def _outcome(self, problem: Problem | None, what: str) -> Returned | Raised:
@@ -213,16 +218,71 @@ class Hold:
         return EffectRef(tool="hold", run=self._request.run)
 
 
-def _checked(request: PlaceHoldRequest) -> PlaceHoldRequest:
-    """Refuse what the service would, before anything is sent. Raises ToolArgumentError with the place."""
-    for name, moment in (("start", request.start), ("end", request.end)):
-        if not isinstance(moment, datetime) or moment.tzinfo is None:
-            raise ToolArgumentError(
-                f"hold: {name} is {moment!r}; give a datetime with its time zone, such as tzinfo=UTC.", path=f"/{name}"
-            )
+def _require_options(options: HoldOptions) -> None:
+    """Refuse a word that is no option. Raises SetupError with the nearest one."""
+    known = HoldOptions.__annotations__
+    unknown = [f"There is no option {name}{did_you_mean(name, known)}" for name in options if name not in known]
+    if unknown:
+        raise SetupError(f"guard.hold: {' '.join(unknown)} The options are {', '.join(known)}.")
+
+
+def _holder(environment: Environment, options: HoldOptions, run: str | None) -> str:
+    """Say whose the hold is. Raises ToolArgumentError where only another process could be meant."""
+    said = options.get("holder")
+    if said is not None:
+        return said
+    if run is None and options.get("id") is not None:
+        raise ToolArgumentError(
+            "hold: id goes on with a hold, which is its holder's; outside of a run this process alone would be that. "
+            "Say holder='...', the same each time.",
+            path="/holder",
+        )
+    return run or environment.worker
+
+
+def _interval(start: datetime, end: datetime | timedelta) -> tuple[datetime, datetime]:
+    """Return the interval in UTC, in which every hour has an hour. Raises ToolArgumentError with the place."""
+    begins = _in_utc(start, "start")
     try:
+        ends = begins + end if isinstance(end, timedelta) else _in_utc(end, "end")
+    except OverflowError as error:
+        raise _outside("end") from error
+    if ends <= begins:
+        raise ToolArgumentError(
+            "hold: end does not lie after start; what is held has a length. Nothing was placed; correct the call.",
+            path="/end",
+        )
+    return begins, ends
+
+
+def _in_utc(moment: object, name: str) -> datetime:
+    if not isinstance(moment, datetime) or moment.utcoffset() is None:
+        raise ToolArgumentError(
+            f"hold: {name} is {moment!r}; give a datetime with its time zone, such as tzinfo=UTC.", path=f"/{name}"
+        )
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise _outside(name) from error
+
+
+def _outside(name: str) -> ToolArgumentError:
+    return ToolArgumentError(
+        f"hold: {name} lies outside of the years 1 to 9999. Nothing was placed; correct the call.", path=f"/{name}"
+    )
+
+
+def _checked(request: PlaceHoldRequest) -> PlaceHoldRequest:
+    """Refuse what the service would, before anything is sent. Raises ToolArgumentError."""
+    try:
+        msgspec.json.encode(request)
         return msgspec.convert(msgspec.to_builtins(request), PlaceHoldRequest)
-    except msgspec.ValidationError as error:
+    except UnicodeEncodeError as error:
+        raise ToolArgumentError(
+            "hold: the name of the resource, of the holder or of the run has a lone surrogate, which is no character. "
+            "Nothing was placed; correct the call."
+        ) from error
+    except (msgspec.ValidationError, TypeError) as error:
         raise ToolArgumentError(f"hold: {error}. Nothing was placed; correct the call.") from error
 
 

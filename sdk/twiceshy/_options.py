@@ -8,7 +8,9 @@ import msgspec
 from twiceshy._arguments import Signature
 from twiceshy._marks import marks_sending
 from twiceshy._normalisers import NormaliserOption, checked_normalisers
+from twiceshy._option_checks import refuse_on_read, require_fit, require_kinds
 from twiceshy._pointers import require_arguments, require_lists
+from twiceshy._wording import in_words
 from twiceshy.exceptions import SetupError
 from twiceshy_contract.names import EffectClass, KeyRule, KeyScope, OnDoubt, Repeat, ToolName
 from twiceshy_contract.policies import ApprovalRule, Compensation, ForkRule, ResourceRule, Simulator
@@ -119,6 +121,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NAMES: Final = ToolRules.__struct_fields__
+_UNSAID: Final = msgspec.structs.asdict(ToolRules())
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,8 +150,15 @@ def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
     given = rules.name or getattr(function, "__name__", "")
     if not given:
         raise SetupError(f"{function!r} has no name of its own; give the tool one: name='...'.")
-    name = _checked(given, ToolName, f"the tool's name {given!r}")
+    try:
+        name: str = msgspec.convert(given, ToolName)
+    except msgspec.ValidationError as error:
+        raise SetupError(f"The tool's name {given!r} cannot be taken: {in_words(error)}. Choose another.") from error
+    said = msgspec.structs.asdict(rules)
     _check_choices(name, rules)
+    require_kinds(name, said)
+    if rules.effect == "read":
+        refuse_on_read(name, said, _UNSAID)
     require_seconds(name, wait_seconds=rules.wait_seconds, deadline_seconds=rules.deadline_seconds)
     roles = {"identity": rules.identity, "content": rules.content, "ignored": rules.ignored}
     require_lists(name, {**roles, "redacted": rules.redacted})
@@ -156,6 +166,7 @@ def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
     require_arguments(name, [*rules.identity, *rules.content, *rules.ignored, *rules.redacted], signature.parameters)
     declaration = _declaration(name, rules)
     require_arguments(name, rules.normalisers, signature.parameters)
+    require_fit(name, declaration, signature.parameters)
     return ToolSpec(
         name=name,
         rules=rules,
@@ -226,9 +237,12 @@ def _declaration(name: str, rules: ToolRules) -> ToolDeclaration:
         simulator=rules.simulator,
         resource=rules.resource,
     )
-    checked: ToolDeclaration = _checked(
-        msgspec.to_builtins(declaration), ToolDeclaration, f"what is said of the tool {name}"
-    )
+    try:
+        checked: ToolDeclaration = msgspec.convert(msgspec.to_builtins(declaration), ToolDeclaration)
+    except msgspec.ValidationError as error:
+        raise SetupError(f"{name}: {in_words(error)}. Correct the declaration.") from error
+    except TypeError as error:
+        raise SetupError(f"{name}: what is no JSON cannot be declared: {error}. Correct the declaration.") from error
     return checked
 
 
@@ -237,10 +251,3 @@ def _key(name: str, rules: ToolRules) -> KeyDeclaration:
         return KeyDeclaration(rule=rules.key, scope=rules.scope, window_seconds=rules.window_seconds)
     except ValueError as error:
         raise SetupError(f"{name}: {error}.") from error
-
-
-def _checked(value: object, kind: Any, what: str) -> Any:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise SetupError(f"{what[0].upper()}{what[1:]} cannot be taken: {error}. Correct the declaration.") from error

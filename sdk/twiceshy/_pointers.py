@@ -18,14 +18,15 @@ def require_lists(tool: str, roles: Mapping[str, object]) -> None:
 
 def require_arguments(tool: str, paths: Iterable[str], parameters: Mapping[str, Parameter]) -> None:
     """Check that each path begins at an argument of the tool. Raises SetupError with the nearest name."""
-    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return
+    rest = next((name for name, parameter in parameters.items() if parameter.kind is Parameter.VAR_KEYWORD), None)
     for path in paths:
         if not path.startswith("/"):
             raise SetupError(f"{tool}: {path!r} is no JSON Pointer; it begins with '/', such as '/title'.")
         first = steps_of(path)[0]
         if first not in parameters:
             near = did_you_mean(first, parameters, prefix="/")
+            if rest is not None:
+                near = f"; what **{rest} takes lies below it: did you mean '/{rest}{path}'?"
             raise SetupError(f"{tool}: {path!r} leads to no argument{near} The arguments are {_shown(parameters)}.")
 
 

@@ -10,7 +10,7 @@ from twiceshy._binding import Bound
 from twiceshy._options import ToolSpec, require_seconds
 from twiceshy.exceptions import SetupError
 
-PROBE_SECONDS: Final = 10.0
+_PROBE_SECONDS: Final = 10.0
 """How long a probe may take where nothing is said."""
 
 
@@ -63,9 +63,10 @@ class Probe(msgspec.Struct, frozen=True):
         return lambda: self.function(effect, **wanted)
 
 
-def probe_of(function: Look, spec: ToolSpec, *, is_async_tool: bool, timeout_seconds: float) -> Probe:
+def probe_of(function: Look, spec: ToolSpec, *, is_async_tool: bool, timeout_seconds: float | None) -> Probe:
     """Check a probe beside its tool. Raises SetupError."""
-    require_seconds(f"The probe of {spec.name}", timeout_seconds=timeout_seconds)
+    if timeout_seconds is not None:
+        require_seconds(f"The probe of {spec.name}", timeout_seconds=timeout_seconds)
     if not callable(function):
         raise SetupError(f"The probe of {spec.name} is a {type(function).__name__}; give a function.")
     is_async = inspect.iscoroutinefunction(function)
@@ -74,8 +75,14 @@ def probe_of(function: Look, spec: ToolSpec, *, is_async_tool: bool, timeout_sec
             f"The probe of {spec.name} is an `async def` function and the tool is none: in line nobody could await it. "
             "Write both in the same way."
         )
+    if timeout_seconds is not None and not is_async_tool:
+        raise SetupError(
+            f"The probe of {spec.name} blocks, and nothing can cut it off after {timeout_seconds:g} s. Leave "
+            "timeout_seconds out, and give its client a time limit."
+        )
     takes = _taken(function, spec)
-    return Probe(function=function, is_async=is_async, takes=takes, timeout_seconds=timeout_seconds)
+    seconds = _PROBE_SECONDS if timeout_seconds is None else timeout_seconds
+    return Probe(function=function, is_async=is_async, takes=takes, timeout_seconds=seconds)
 
 
 def _taken(function: Look, spec: ToolSpec) -> frozenset[str] | None:

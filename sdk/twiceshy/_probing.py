@@ -18,7 +18,7 @@ from twiceshy._environment import Environment
 from twiceshy._options import ToolSpec
 from twiceshy._probes import Applied, DoubtfulEffect, Finding, NotFound, Probe, Unproven
 from twiceshy._replies import Unanswered, is_about_the_body
-from twiceshy._restore import Misfit
+from twiceshy._restore import Misfit, restore
 from twiceshy._said import clean, said
 from twiceshy._steps import Flow, Raised, RunProbe, pause, run_probe, sleep
 from twiceshy._transports.base import Request
@@ -162,11 +162,35 @@ def _asked(probe: Probe, question: Question, read: _Read) -> Flow[Finding]:
     outcome = yield from run_probe(RunProbe(call, probe.is_async, probe.timeout_seconds))
     if isinstance(outcome, Raised):
         return Unproven(f"it raised {said(outcome.error)}")
-    if isinstance(outcome.value, (Applied, NotFound, Unproven)):
+    if isinstance(outcome.value, Applied):
+        return _fitting(outcome.value, question.spec)
+    if isinstance(outcome.value, (NotFound, Unproven)):
         return outcome.value
     if inspect.iscoroutine(outcome.value):
         outcome.value.close()
     return Unproven(f"it returned a {type(outcome.value).__name__}, and not Applied, NotFound or Unproven")
+
+
+def _fitting(finding: Applied, spec: ToolSpec) -> Applied | Unproven:
+    """Return the finding, unless no call could ever give its result back: then the probe is wrong, not the tool."""
+    result = _encoded(finding)
+    if result is msgspec.UNSET:
+        return finding
+    try:
+        restore(result, spec.signature.returns)
+    except Misfit as misfit:
+        return Unproven(f"its result does not fit the tool's return annotation: {misfit}")
+    return finding
+
+
+def _encoded(finding: Applied) -> object:
+    """Return the result as it is recorded; none where it cannot be: it was applied all the same."""
+    if finding.result is msgspec.UNSET:
+        return msgspec.UNSET
+    try:
+        return encode_result(finding.result, depth=2)
+    except Exception:  # noqa: BLE001 - the result's own properties may raise anything
+        return msgspec.UNSET
 
 
 def _bound(question: Question, read: _Read) -> Bound | Unproven:
@@ -199,17 +223,11 @@ def _settled(
 
 def _resolution(question: Question, read: _Read, finding: Applied | NotFound) -> ResolveRequest:
     word = "applied" if isinstance(finding, Applied) else "not applied"
-    result = finding.result if isinstance(finding, Applied) else msgspec.UNSET
-    if result is not msgspec.UNSET:
-        try:
-            result = encode_result(result, depth=2)
-        except Exception:  # noqa: BLE001 - the result's own properties may raise anything; it was applied all the same
-            result = msgspec.UNSET
     return ResolveRequest(
         as_="applied" if isinstance(finding, Applied) else "not_applied",
         fence=read.fence,
         reason=clean(f"the probe of {question.spec.name} says: {word}")[:_LONGEST_REASON],
-        result=result,
+        result=_encoded(finding) if isinstance(finding, Applied) else msgspec.UNSET,
         as_of=read.as_of,
     )
 

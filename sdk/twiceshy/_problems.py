@@ -80,7 +80,8 @@ def meaning(environment: Environment, problem: Problem, call: ToolCall) -> Begin
 
 def refused(problem: Problem, reference: EffectRef) -> RequestRefused:
     """Return the error for a refusal that has no class of its own, with the places that are wrong."""
-    places = "".join(f" At {error.path or 'the top'}: {error.message}." for error in problem.errors)
+    unsaid = [error for error in problem.errors if error.message not in problem.detail]
+    places = "".join(f" At {error.path or 'the top'}: {ended(error.message)}" for error in unsaid)
     return RequestRefused(
         _text(problem, reference) + places,
         effect=reference,

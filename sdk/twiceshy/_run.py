@@ -14,6 +14,7 @@ from twiceshy._fork import ForkOptions, forked, forking
 from twiceshy._replies import Unanswered
 from twiceshy._steps import Flow, Raised, Returned
 from twiceshy._transports.base import Request
+from twiceshy._wording import in_words
 from twiceshy.exceptions import EffectRef, GuardUnavailable, RequestRefused, SetupError
 from twiceshy_contract.names import Person, RunName
 from twiceshy_contract.problems import Problem
@@ -21,11 +22,15 @@ from twiceshy_contract.runs import FinishRunRequest, OpenRunRequest
 
 
 class Entered(msgspec.Struct, frozen=True):
-    """A run that is open in this context, the one around it, and the saga whose steps its calls are."""
+    """A run that is open in this context, the one around it, and the saga whose steps its calls are.
+
+    A block of a saga that is open around it already `joins` that one, and ends nothing.
+    """
 
     run: "Run"
     outer: "Entered | None"
     saga: str | None = None
+    joins: bool = False
 
 
 _ANY: Final = msgspec.json.Decoder(dict[str, object])
@@ -117,17 +122,21 @@ def current_saga(environment: Environment) -> str | None:
     return None if entered is None else entered.saga
 
 
-def enter_saga(run: Run, saga: str) -> Entered:
+def enter_saga(environment: Environment, run: Run, saga: str) -> None:
     """Let the calls in this context be steps of a saga of the run."""
-    entered = Entered(run, _entered.get(), saga)
-    _entered.set(entered)
-    return entered
+    outer = around = _entered.get()
+    while around is not None and not (around.saga == saga and around.run.belongs_to(environment)):
+        around = around.outer
+    _entered.set(Entered(run, outer, saga, joins=around is not None))
 
 
-def leave_saga(entered: Entered) -> None:
-    """Let the calls in this context be what they were before."""
-    if _entered.get() is entered:
-        _entered.set(entered.outer)
+def leave_saga(environment: Environment, saga: str) -> bool:
+    """Let the calls in this context be what they were before; say whether the saga goes on around them."""
+    entered = _entered.get()
+    if entered is None or entered.saga != saga or not entered.run.belongs_to(environment):
+        return False
+    _entered.set(entered.outer)
+    return entered.joins
 
 
 def _innermost(environment: Environment) -> Entered | None:
@@ -141,7 +150,7 @@ def _taken(value: str, kind: Any, what: str) -> str:
     try:
         taken: str = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise SetupError(f"The run's {what} {value!r} cannot be taken: {error}. Choose another.") from error
+        raise SetupError(f"The run's {what} {value!r} cannot be taken: {in_words(error)}. Choose another.") from error
     return taken
 
 

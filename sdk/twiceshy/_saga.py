@@ -9,12 +9,13 @@ from twiceshy._ask import Answered, ask
 from twiceshy._environment import Environment
 from twiceshy._options import require_seconds
 from twiceshy._replies import Unanswered
-from twiceshy._run import Entered, Run, current_run, enter_saga, leave_saga
+from twiceshy._run import Run, current_run, enter_saga, leave_saga
 from twiceshy._saga_drive import run, run_async
 from twiceshy._saga_recovery import Asking, Recovery, SagaReport, posted, recovering
-from twiceshy._said import note, said
+from twiceshy._said import ended, note, said
 from twiceshy._steps import Flow
 from twiceshy._transports.base import Request
+from twiceshy._wording import in_words
 from twiceshy.exceptions import (
     EffectRef,
     GuardUnavailable,
@@ -23,6 +24,7 @@ from twiceshy.exceptions import (
     OutcomeInDoubt,
     RequestRefused,
     RetryLater,
+    RunSuspended,
     SagaOver,
     SetupError,
     SiblingInDoubt,
@@ -44,7 +46,8 @@ _LONGEST_REASON: Final = 2000
 class Saga:
     """Steps that are all done, or taken back. Use it as `with` or `async with`; the calls inside are its steps.
 
-    A block that is run again under the same name answers the steps that were done from the record and goes on.
+    A block that is run again under the same name answers the steps that were done from the record and goes on. One
+    inside of a block of the same saga joins it: only the outermost block completes or fails the saga.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class Saga:
         try:
             self.name: str = msgspec.convert(name, RunName)
         except msgspec.ValidationError as error:
-            raise SetupError(f"The saga's name {name!r} cannot be taken: {error}. Choose another.") from error
+            raise SetupError(f"The saga's name {name!r} cannot be taken: {in_words(error)}. Choose another.") from error
         if on_failure not in get_args(OnFailure):
             known = get_args(OnFailure)
             choice = ", ".join(map(repr, known))
@@ -72,7 +75,6 @@ class Saga:
         self._deadline_seconds = deadline_seconds
         self._on_failure = on_failure
         self._wait_seconds = wait_seconds
-        self._entered: Entered | None = None
 
     def __enter__(self) -> Self:
         self._enter(run(self._environment, self._opening(may_await=False)))
@@ -81,8 +83,8 @@ class Saga:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
-        run(self._environment, self._leaving(error, may_await=False))
+        if not leave_saga(self._environment, self.name):
+            run(self._environment, self._leaving(error, may_await=False))
 
     async def __aenter__(self) -> Self:
         self._enter(await run_async(self._environment, self._opening(may_await=True)))
@@ -91,16 +93,11 @@ class Saga:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
-        await run_async(self._environment, self._leaving(error, may_await=True))
+        if not leave_saga(self._environment, self.name):
+            await run_async(self._environment, self._leaving(error, may_await=True))
 
     def _enter(self, run: Run) -> None:
-        self._entered = enter_saga(run, self.name)
-
-    def _leave(self) -> None:
-        entered, self._entered = self._entered, None
-        if entered is not None:
-            leave_saga(entered)
+        enter_saga(self._environment, run, self.name)
 
     def _opening(self, *, may_await: bool) -> Recovery[Run]:
         """Open the saga. One that is being taken back is taken back further, and refuses the block."""
@@ -122,29 +119,43 @@ class Saga:
             if isinstance(answer, Problem) and answer.code == "saga-over":
                 yield from self._over(may_await=may_await)
             if not isinstance(answer, Answered):
-                raise self._refused("is not completed", answer)
+                raise self._unfinished(answer) or self._refused("is not completed", answer)
         elif self._on_failure == "compensate" and is_failure(error):
             body = msgspec.json.encode(FailSagaRequest(reason=_reason(error)))
             answer = yield Asking(posted(self._environment, self.name, "fail", _ANY, body))
             if isinstance(answer, Answered):
                 report = yield from self._recovering(may_await=may_await)
-                note(error, f"twiceshy: {report}.")
+                note(error, f"twiceshy: {ended(str(report))}")
             else:
                 why = answer.detail if isinstance(answer, Problem) else f"the service is silent: {answer.reason}"
-                note(error, f"twiceshy: saga {self.name} is not taken back: {why}.")
+                note(error, f"twiceshy: saga {self.name} is not taken back: {ended(why)}")
 
     def _over(self, *, may_await: bool) -> Recovery[None]:
         """Go on taking the saga back, and refuse the block."""
         report = yield from self._recovering(may_await=may_await)
-        why = f" ({report.reason})" if report.reason else ""
+        why = f" ({report.reason.rstrip('.')})" if report.reason else ""
         raise SagaOver(
-            f"{str(report)[0].upper()}{str(report)[1:]}. It failed before{why} and takes no steps any more. "
+            f"{ended(str(report)[0].upper() + str(report)[1:])} It failed before{why} and takes no steps any more. "
             "Try again under another name.",
             effect=EffectRef(tool=self.name),
         )
 
     def _recovering(self, *, may_await: bool) -> Recovery[SagaReport]:
         return recovering(self._environment, self.name, wait_seconds=self._wait_seconds, may_await=may_await)
+
+    def _unfinished(self, answer: Problem | Unanswered) -> InProgress | RetryLater | RunSuspended | None:
+        """Return what the block ends with where a step of it is under way, in doubt or may still be tried."""
+        if not isinstance(answer, Problem) or answer.key is None:
+            return None
+        step = EffectRef(tool=answer.tool or self.name, key=answer.key, run=answer.run)
+        told, again = f"The saga {self.name} runs on: {answer.detail}", answer.retry_after_seconds
+        match answer.state:
+            case "executing":
+                return InProgress(told, effect=step, retry_after=again)
+            case "in_doubt":
+                return RunSuspended(told, effect=step)
+            case _:
+                return RetryLater(told, effect=step, retry_after=again or 0.0)
 
     def _refused(self, what: str, answer: Problem | Unanswered) -> GuardUnavailable | RequestRefused:
         reference = EffectRef(tool=self.name)
@@ -158,8 +169,11 @@ class Saga:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Say whether an error that leaves the block fails its saga for good."""
-    if isinstance(error, ExceptionGroup):
+    """Say whether an error that leaves the block fails its saga for good: a group does where one of its errors does.
+
+    What else is in it changes nothing: a refusal stays one, and doubt beside it is settled on the way back.
+    """
+    if isinstance(error, BaseExceptionGroup):
         return any(is_failure(inner) for inner in error.exceptions)
     return isinstance(error, Exception) and not isinstance(error, _PASSING)
 

@@ -15,9 +15,12 @@ from twiceshy._steps import Flow, Raised, Returned, sleep
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import EffectRef, GuardUnavailable, RequestRefused, RunSuspended
 from twiceshy_contract.problems import Problem
+from twiceshy_contract.sagas import SagaState
 
 T = TypeVar("T")
 _PAGE: Final = 500
+_UNFINISHED: Final[tuple[SagaState, ...]] = ("stuck", "compensating")
+"""What is due of a stuck saga, as nobody has begun it in time, can be done still. It comes first, as it moves least."""
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -70,9 +73,18 @@ async def recovered_async(environment: Environment, *, wait_seconds: float) -> l
 
 def _recovering_all(environment: Environment, wait_seconds: float, *, may_await: bool) -> Recovery[list[SagaReport]]:
     reports: list[SagaReport] = []
+    for state in _UNFINISHED:
+        reports += yield from _recovering_those(environment, state, wait_seconds, may_await=may_await)
+    return reports
+
+
+def _recovering_those(
+    environment: Environment, state: SagaState, wait_seconds: float, *, may_await: bool
+) -> Recovery[list[SagaReport]]:
+    reports: list[SagaReport] = []
     after: str | None = None
     while True:
-        answer = yield Asking(_listed(environment, after))
+        answer = yield Asking(_listed(environment, state, after))
         if not isinstance(answer, Answered):
             raise _not_listed(environment, answer)
         page: _Page = answer.value
@@ -84,8 +96,10 @@ def _recovering_all(environment: Environment, wait_seconds: float, *, may_await:
             return reports
 
 
-def _listed(environment: Environment, after: str | None) -> Flow[Answered[_Page] | Problem | Unanswered]:
-    path = f"/v1/sagas?state=compensating&limit={_PAGE}" + ("" if after is None else f"&after={after}")
+def _listed(
+    environment: Environment, state: SagaState, after: str | None
+) -> Flow[Answered[_Page] | Problem | Unanswered]:
+    path = f"/v1/sagas?state={state}&limit={_PAGE}" + ("" if after is None else f"&after={after}")
     until = environment.clock() + environment.limits.unavailable_seconds
     return (yield from ask(environment, Request(method="GET", path=path), _PAGES, until=until))
 

@@ -15,15 +15,18 @@ from twiceshy._calls import CallKeys, ToolCall
 from twiceshy._environment import Environment
 from twiceshy._replies import Unanswered
 from twiceshy._restore import Misfit
-from twiceshy._said import said
+from twiceshy._saga_doubts import find_out_step
+from twiceshy._said import clean, said
 from twiceshy._steps import Flow, Returned
 from twiceshy._transports.base import Request
-from twiceshy.exceptions import ApprovalAwaited
+from twiceshy.exceptions import ApprovalAwaited, RequestRefused, ToolArgumentError
 from twiceshy_contract.problems import Problem
-from twiceshy_contract.sagas import NextAnswer, SagaMove, SagaState
+from twiceshy_contract.sagas import NextAnswer, ReportStepRequest, SagaMove, SagaState
 
 T = TypeVar("T")
 _NEXT: Final = msgspec.json.Decoder(NextAnswer)
+_ANY: Final = msgspec.json.Decoder(dict[str, object])
+_LONGEST_REASON: Final = 2000
 _MOST_REPEATS: Final = 10
 """How often one call may be due in a row, whatever it comes to."""
 
@@ -76,6 +79,7 @@ Recovery: TypeAlias = Generator[Asking | Calling | Waiting, Any, T]
 def recovering(environment: Environment, saga: str, *, wait_seconds: float, may_await: bool) -> Recovery[SagaReport]:
     """Take a saga back as far as this process can. Where something stands in the way, wait so long for it."""
     taken_back: list[str] = []
+    tried: dict[str, str] = {}
     last: SagaMove | None = None
     repeats = 0
     until = environment.clock() + wait_seconds
@@ -95,33 +99,72 @@ def recovering(environment: Environment, saga: str, *, wait_seconds: float, may_
             if made and last.purpose == "compensate":
                 taken_back.append(last.tool)
             until = environment.clock() + wait_seconds
+        elif found.waits is None:
+            return _report(found, taken_back, "")
+        elif environment.probes and found.waits.why not in tried:
+            step = found.waits.key
+            asked = yield Asking(find_out_step(environment, _path(saga), step, deadline=until, may_await=may_await))
+            tried[found.waits.why] = asked.unproven
+            taken_back.extend(asked.taken_back)
         else:
-            now = environment.clock()
-            if found.waits is None or found.state == "stuck" or now >= until:
-                return _report(found, taken_back, "" if found.waits is None else found.waits.why)
+            now, why = environment.clock(), f"{found.waits.why}{tried.get(found.waits.why, '')}"
+            if found.state == "stuck" or now >= until:
+                return _report(found, taken_back, why)
             yield Waiting(min(found.waits.retry_after_seconds, until - now))
 
 
+class Unfit(msgspec.Struct, frozen=True):
+    """The call that is due does not fit the tool, however often it is tried."""
+
+    why: str
+
+
 def _made(environment: Environment, saga: str, move: SagaMove, *, may_await: bool) -> Recovery[str | bool]:
-    """Make the call that is due, and say whether it returned; or say why no call can be made now."""
+    """Make the call that is due, and say whether it returned; or say why no call can be made now.
+
+    The service hears of a call that does not fit.
+    """
+    made = yield from _tried(environment, saga, move, may_await=may_await)
+    if not isinstance(made, Unfit):
+        return made
+    yield Asking(_told(environment, saga, move, made.why))
+    return made.why
+
+
+def _tried(environment: Environment, saga: str, move: SagaMove, *, may_await: bool) -> Recovery[str | Unfit | bool]:
     call = _call(environment, saga, move, may_await=may_await)
-    if isinstance(call, str):
+    if not isinstance(call, ToolCall):
         return call
     outcome = yield Calling(call, is_async=environment.tools[move.tool].is_async)
     if isinstance(outcome, Returned):
         return True
     if isinstance(outcome.error, ApprovalAwaited):
         return f"{move.tool} waits for a person: {said(outcome.error)}"
+    if isinstance(outcome.error, ToolArgumentError) or _is_refused(outcome.error):
+        return Unfit(f"the call of {move.tool} that is due cannot be made: {said(outcome.error)}")
     return False
+
+
+def _is_refused(error: BaseException) -> bool:
+    return isinstance(error, RequestRefused) and error.code in ("invalid-request", "arguments-changed")
+
+
+def _told(environment: Environment, saga: str, move: SagaMove, why: str) -> Flow[Any]:
+    """Tell the service that a call does not fit, so that a person hears of it."""
+    body = msgspec.json.encode(ReportStepRequest(reason=clean(why).replace("\x00", "")[:_LONGEST_REASON]))
+    return posted(environment, saga, f"steps/{move.key}/report", _ANY, body)
 
 
 def posted(
     environment: Environment, saga: str, verb: str, decoder: msgspec.json.Decoder[T], body: bytes | None = None
 ) -> Flow[Answered[T] | Problem | Unanswered]:
     """Post to a saga until the service answers."""
-    path = f"/v1/sagas/{quote(saga, safe='')}/{verb}"
-    request = Request(method="POST", path=path, body=body)
+    request = Request(method="POST", path=f"{_path(saga)}/{verb}", body=body)
     return (yield from ask(environment, request, decoder, until=_patience(environment)))
+
+
+def _path(saga: str) -> str:
+    return f"/v1/sagas/{quote(saga, safe='')}"
 
 
 def _patience(environment: Environment) -> float:
@@ -143,7 +186,7 @@ def _report(found: NextAnswer, taken_back: list[str], left: str) -> SagaReport:
     )
 
 
-def _call(environment: Environment, saga: str, move: SagaMove, *, may_await: bool) -> ToolCall | str:
+def _call(environment: Environment, saga: str, move: SagaMove, *, may_await: bool) -> ToolCall | Unfit | str:
     """Make the call that is due, or say why it cannot be made here."""
     known = environment.tools.get(move.tool)
     if known is None:
@@ -153,7 +196,7 @@ def _call(environment: Environment, saga: str, move: SagaMove, *, may_await: boo
     try:
         bound = known.spec.signature.made(move.arguments)
     except Misfit as misfit:
-        return f"the call of {move.tool} that is due does not fit it: {misfit}"
+        return Unfit(f"the call of {move.tool} that is due does not fit it: {misfit}")
     return ToolCall(
         spec=known.spec,
         function=known.function,

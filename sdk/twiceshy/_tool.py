@@ -5,21 +5,23 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, overload
 
 import msgspec
 
 from twiceshy._arguments import Signature
 from twiceshy._calls import CallKeys, ToolCall, checked
+from twiceshy._declare import class_of
 from twiceshy._drive import drive, drive_async
-from twiceshy._environment import Environment
+from twiceshy._environment import Environment, home_of
 from twiceshy._flow import guarded
-from twiceshy._fork_reads import read_in_fork
 from twiceshy._options import ToolSpec
-from twiceshy._probes import PROBE_SECONDS, Look, probe_of
+from twiceshy._probes import Look, probe_of
+from twiceshy._reads import read
 from twiceshy._recorded import Answer
 from twiceshy._run import current_run, current_saga
-from twiceshy.exceptions import NoRun, SetupError
+from twiceshy.exceptions import SetupError
+from twiceshy_contract.variables import did_you_mean
 from twiceshy_contract.wire import EffectKey
 
 P = ParamSpec("P")
@@ -95,6 +97,7 @@ class Tool(Generic[P, R]):
         reopen: bool = False,
         distinct: bool = False,
         priority: int = 0,
+        **misspelt: Never,
     ) -> Self:
         """Return the tool under a key for the calls made through it.
 
@@ -102,6 +105,8 @@ class Tool(Generic[P, R]):
         intended repeat. `reopen` allows another try where the attempts were exhausted. `distinct` says that it is
         another intent than one of the same tool that is in doubt. `priority` is that of the hold on its resource.
         """
+        for name in misspelt:
+            raise TypeError(f"with_key takes no argument {name!r}{did_you_mean(name, CallKeys.__struct_fields__)}")
         keys = CallKeys(
             business_key=business_key,
             step=step,
@@ -115,10 +120,8 @@ class Tool(Generic[P, R]):
     @overload
     def probe(self, function: LookT, /) -> LookT: ...
     @overload
-    def probe(
-        self, function: None = None, /, *, timeout_seconds: float = PROBE_SECONDS
-    ) -> Callable[[LookT], LookT]: ...
-    def probe(self, function: Any = None, /, *, timeout_seconds: float = PROBE_SECONDS) -> Any:
+    def probe(self, function: None = None, /, *, timeout_seconds: float | None = None) -> Callable[[LookT], LookT]: ...
+    def probe(self, function: Any = None, /, *, timeout_seconds: float | None = None) -> Any:
         """Put a function beside the tool that finds out at the provider what became of a call that is in doubt.
 
             @pay.probe
@@ -126,11 +129,17 @@ class Tool(Generic[P, R]):
 
         It is given the DoubtfulEffect, then those of the tool's arguments that it names, and returns Applied(result),
         NotFound() or Unproven(why). It is asked after the tool raised and nobody knows, when a call finds an old doubt,
-        and by `guard.serve_probes()`. An `async def` probe is cut off after `timeout_seconds`; one that blocks needs a
-        time limit of its own. It must change nothing.
+        and by `guard.serve_probes()`. An `async def` probe is cut off after `timeout_seconds` (10); one that blocks
+        needs a time limit of its own. It must change nothing.
         """
 
         def register(function: Any) -> Any:
+            before = self._environment.probes.get(self.name)
+            if before is not None and home_of(before.function) != home_of(function):
+                raise SetupError(
+                    f"The tool {self.name} has a probe, {home_of(before.function)}; {home_of(function)} would be a "
+                    "second one. Look in one function at all that can tell."
+                )
             self._environment.probes[self.name] = probe_of(
                 function, self._spec, is_async_tool=isinstance(self, AsyncTool), timeout_seconds=timeout_seconds
             )
@@ -149,10 +158,11 @@ class Tool(Generic[P, R]):
         return type(self)(self._environment, function, spec, keys)
 
     def _answered(self, call: ToolCall) -> Answer[Any]:
-        if self._spec.rules.effect == "read":
-            known = drive(read_in_fork(self._environment, call), self._environment.transport) if call.in_fork else None
-            return known or Answer(value=self._function(*call.bound.args, **call.bound.kwargs))
-        answer: Answer[Any] = drive(guarded(self._environment, call), self._environment.transport)
+        is_read = call.spec.rules.effect == "read"
+        flow = (read if is_read else guarded)(self._environment, call)
+        answer: Answer[Any] | None = drive(flow, self._environment.transport)
+        if answer is None:
+            return Answer(value=self._function(*call.bound.args, **call.bound.kwargs))
         self._reaches_the_agent(call, answer)
         return answer
 
@@ -165,7 +175,9 @@ class Tool(Generic[P, R]):
         What is named by a step or a business key stays one intent, however often it is asked for.
         """
         is_named = call.keys.step is not None or call.keys.business_key is not None
-        if self._spec.rules.effect != "idempotent" or is_named or call.run is None or answer.key is None:
+        if is_named or call.run is None or answer.key is None:
+            return
+        if class_of(self._environment, call.spec) != "idempotent":
             return
         if answer.run == call.run:
             self._environment.deliveries.give(call.run, EffectKey(answer.key))
@@ -192,11 +204,7 @@ class Tool(Generic[P, R]):
             in_fork=in_fork,
             saga=current_saga(self._environment),
         )
-        if is_read:
-            return call
-        if call.run is None and call.keys.business_key is None:
-            raise NoRun(f"{spec.name} did not run. {inspect.cleandoc(NoRun.__doc__ or '')}")
-        return checked(call)
+        return call if is_read else checked(call)
 
 
 class AsyncTool(Tool[P, Coroutine[Any, Any, T]]):
@@ -221,12 +229,11 @@ class AsyncTool(Tool[P, Coroutine[Any, Any, T]]):
         raise SetupError(f"{call.spec.name} is an `async def` function; ask it with `await answer_async(...)`.")
 
     async def _answered_async(self, call: ToolCall) -> Answer[Any]:
-        if self._spec.rules.effect == "read":
-            known = None
-            if call.in_fork:
-                known = await drive_async(read_in_fork(self._environment, call), self._environment.transport)
-            return known or Answer(value=await self._function(*call.bound.args, **call.bound.kwargs))
-        answer: Answer[Any] = await drive_async(guarded(self._environment, call), self._environment.transport)
+        is_read = call.spec.rules.effect == "read"
+        flow = (read if is_read else guarded)(self._environment, call)
+        answer: Answer[Any] | None = await drive_async(flow, self._environment.transport)
+        if answer is None:
+            return Answer(value=await self._function(*call.bound.args, **call.bound.kwargs))
         self._reaches_the_agent(call, answer)
         return answer
 

@@ -230,3 +230,7 @@ class ResultNotKept(RecordError):
 
 class RecordMismatch(RecordError):
     """The record does not fit the tool's annotations. Take back the change of the annotation or the tool."""
+
+
+for _name in __all__:  # a traceback names the door, and pickles find it there
+    globals()[_name].__module__ = __name__

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -25,6 +27,25 @@ def test_the_example_does_everything_once_and_takes_it_back_once_whatever_is_kil
         ["hold: hold-1", "pay: pay-2"],
         ["pay: pay-2", "refund: refund-3"],
     ]
+
+
+@pytest.mark.parametrize("example", ["booking", "refund"])
+def test_an_example_that_is_ended_while_it_is_loaded_ends_quietly(example: str) -> None:
+    story = f"""
+import runpy, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "examples.{example}.play":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("examples.{example}", run_name="__main__")
+"""
+    played = subprocess.run(
+        [sys.executable, "-c", story], cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (played.returncode, played.stdout, played.stderr) == (130, "", "")
 
 
 def test_the_example_tells_a_story() -> None:

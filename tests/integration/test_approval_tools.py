@@ -17,6 +17,9 @@ from twiceshy import (
     ApprovalExpired,
     ApprovalRule,
     Guard,
+    RecordMismatch,
+    Rejected,
+    RunFinished,
     RunSuspended,
 )
 
@@ -181,3 +184,47 @@ def test_parallel_calls_have_an_approval_each_and_an_answer_goes_to_its_own_call
         with pytest.raises(ApprovalDenied):
             refund(30)
     assert made == [20]
+
+
+def test_a_call_that_waits_ends_with_its_effect_and_with_its_run(
+    guard: Guard, service: ServiceProcess, run: str
+) -> None:
+    made: list[int] = []
+    refund = refunding(guard, run, made, on_approval="wait")
+
+    def call(name: str) -> str:
+        with guard.run(name):
+            return str(refund(80))
+
+    with ThreadPoolExecutor(2) as pool:
+        for name, error in ((f"{run}-1", Rejected), (f"{run}-2", RunFinished)):
+            called: Future[str] = pool.submit(call, name)
+            approval = asked(service, name)
+            key = service.ask("GET", f"/v1/approvals/{approval}").body["key"]
+            if error is Rejected:
+                service.ask("POST", f"/v1/effects/{key}/cancel", {"reason": "not needed"})
+            else:
+                service.ask("POST", f"/v1/runs/{name}/finish", {})
+            with pytest.raises(error):
+                called.result(20)
+    assert made == []
+
+
+def test_arguments_that_were_approved_and_do_not_fit_send_nothing_and_are_taken_back(
+    guard: Guard, service: ServiceProcess, run: str
+) -> None:
+    made: list[int] = []
+    refund = refunding(guard, run, made)
+    with pytest.raises(ApprovalAwaited) as first, guard.run(run):
+        refund(80)
+    said(service, first.value.approval, arguments={"amount": None})
+    with pytest.raises(RecordMismatch, match=r"Nothing was sent.*twiceshy approvals cancel"), guard.run(run):
+        refund(80)
+    path = f"/v1/approvals/{first.value.approval}/cancel"
+    assert service.ask("POST", path, {"reason": "no amount", "by": "bob"}).status == 200
+    with pytest.raises(ApprovalAwaited) as second, guard.run(run):
+        refund(80)
+    said(service, second.value.approval)
+    with guard.run(run):
+        assert refund(80) == "refunded 80"
+    assert (first.value.approval != second.value.approval, made) == (True, [80])

@@ -222,7 +222,7 @@ def test_terms_that_say_too_little_or_too_much_are_refused_at_once(program: Prog
         program.guard.run("f", fork_of="main")
     with pytest.raises(SetupError, match="named once"):
         program.guard.run("f", fork_of="main", at=0, live=["pay", "pay"])
-    with pytest.raises(SetupError, match="terms of the fork"):
+    with pytest.raises(SetupError, match="at must be a whole number, 0 or more"):
         program.guard.run("f", fork_of="main", at=-1)
     misspelt = {"fork_off": "main"}
     with pytest.raises(TypeError, match="fork_of"):

@@ -196,7 +196,7 @@ def test_a_deadline_that_passes_within_the_block_ends_it(
         overrun(run, lambda: trip.confirm("12"))
     assert trip.did == ["hold 12", BACK[1]]
     assert "is compensated: taken back with release" in notes(raised.value)
-    with pytest.raises(SagaOver, match="Its deadline has passed"):
+    with pytest.raises(SagaOver, match=r"It failed before \(its deadline has passed\)"):
         overrun(f"{run}-2")
 
 

@@ -104,7 +104,7 @@ def test_that_nothing_was_found_is_not_believed_before_the_settle_time(guards: G
         bank.payments[bank.asked[0].downstream_key] = Receipt("late", Decimal(5))
 
     late = threading.Timer(0.5, land)
-    guard, pay = guards.paying(bank, run, settle_seconds=1)
+    guard, pay = guards.paying(bank, run, is_probed=False, settle_seconds=1)
     look = bank.look
 
     def looked(effect: DoubtfulEffect) -> Applied | NotFound:
@@ -168,7 +168,21 @@ async def test_a_probe_that_hangs_is_cut_off(guards: Guards, run: str) -> None:
     async with guard.run(run):
         with pytest.raises(RunSuspended) as suspended:
             await pay(Decimal(5))
-    assert "it raised TimeoutError" in notes(suspended.value)
+    assert "it raised TimeoutError: cut off after 0.1 s" in notes(suspended.value)
+
+
+def test_a_probe_whose_result_no_call_could_give_back_settles_nothing(guards: Guards, run: str) -> None:
+    """What is settled stays; a probe that is mended can still be asked."""
+    bank = Bank()
+    guard, pay = guards.paying(bank, run, is_probed=False)
+    wrong: list[Applied | NotFound] = [Applied("a receipt")]
+    pay.probe(lambda effect: wrong.pop() if wrong else bank.look(effect))
+    with guard.run(run), pytest.raises(RunSuspended) as suspended:
+        pay(Decimal(5))
+    assert "its result does not fit the tool's return annotation" in notes(suspended.value)
+    with guard.run(run):
+        assert pay(Decimal(5)) == Receipt("p-1", Decimal(5))
+    assert bank.tries == 1
 
 
 async def test_a_cancellation_while_the_probe_is_asked_passes_at_once_and_the_doubt_is_on_record(

@@ -44,6 +44,8 @@ def test_a_probe_that_cannot_be_asked_is_refused_where_it_is_written(guards: Gua
             pay.probe(function)
     with pytest.raises(SetupError, match="timeout_seconds"):
         pay.probe(timeout_seconds=-1)(lambda _: Unproven())
+    with pytest.raises(SetupError, match="blocks, and nothing can cut it off after 5 s"):
+        pay.probe(timeout_seconds=5)(lambda _: Unproven())
     with pytest.raises(SetupError, match="No tool of this guard has a probe"):
         guard.probe_once()
     pay.probe(lambda _: Unproven())

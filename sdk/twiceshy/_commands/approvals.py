@@ -113,7 +113,7 @@ def deny(*, approval: UUID, url: str | None, token: str | None, **said: Any) -> 
 @with_json
 @of_service
 def cancel(*, approval: UUID, url: str | None, token: str | None, **said: Any) -> None:
-    """Take the question APPROVAL back: what it was asked for never runs."""
+    """Take APPROVAL back: what waits never runs; what was approved and has not begun is asked anew."""
     body = CancelApprovalRequest(reason=said["reason"], by=_who(said["as_"], token))
     asked = Request(method="POST", path=f"/v1/approvals/{approval}/cancel", body=msgspec.json.encode(body))
     _print(*Service(url, token).ask(asked, ApprovalView), as_json=said["as_json"])

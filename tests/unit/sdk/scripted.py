@@ -38,7 +38,7 @@ class ScriptedService:
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.requests: list[Request] = []
-        self.declaration: Answer = answered(200, {"declaration": {"class": "side_effect"}})
+        self.declaration: Answer = declared
         self.renewal: Answer = answered(200, about(state="executing", lease_seconds_left=30.0))
         self.renewed = threading.Event()
         self.always: Answer | None = None
@@ -93,6 +93,11 @@ def given(answer: Answer, request: Request) -> Reply | NoReply:
 
 def answered(status: int, body: object) -> Reply:
     return Reply(status=status, content_type="application/json", body=msgspec.json.encode(body))
+
+
+def declared(request: Request) -> Reply:
+    """Hold a tool as its code says."""
+    return answered(200, {"declaration": {"class": msgspec.json.decode(request.body or b"")["class"]}})
 
 
 def about(**more: object) -> dict[str, object]:

@@ -99,7 +99,7 @@ def test_a_reading_tool_answers_with_its_value_alone(serve: Serve) -> None:
         return 7
 
     assert balance.answer() == Answer(value=7)
-    assert service.requests == []
+    assert service.paths == []
 
 
 @pytest.mark.anyio

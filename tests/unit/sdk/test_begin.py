@@ -67,6 +67,7 @@ def test_a_stricter_class_in_the_registry_counts_and_is_said_once(
     guard, service = serve(
         executes(), answered(200, {"key": KEY, "tool": "pay", "run": None, "fence": 1, "state": "in_doubt"})
     )
+    service.declaration = answered(200, {"declaration": {"class": "side_effect"}})
 
     @guard.tool(effect="idempotent")
     def pay() -> None:
@@ -288,12 +289,4 @@ def test_a_tool_keyed_by_step_asks_for_it(serve: Serve) -> None:
     pay = payer(guard, [], key="step")
     with guard.run("booking-42"), pytest.raises(SetupError, match="pass step="):
         pay(7)
-    assert service.requests == []
-
-
-def test_a_read_tool_runs_without_the_service(serve: Serve) -> None:
-    guard, service = serve()
-    calls: list[int] = []
-    pay = payer(guard, calls, effect="read")
-    assert pay(7) == 14
     assert service.requests == []

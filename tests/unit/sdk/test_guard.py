@@ -5,6 +5,7 @@ import inspect
 import pickle
 import re
 import threading
+import traceback
 from collections.abc import Callable
 from contextvars import copy_context
 from pathlib import Path
@@ -69,6 +70,14 @@ def test_every_error_is_in_the_drawing_under_its_base() -> None:
 def test_an_errors_docstring_is_its_default_message(error: Callable[..., BaseException]) -> None:
     made = error(effect=EffectRef(tool="pay")) if error is RunSuspended else error()
     assert str(made) == inspect.cleandoc(error.__doc__ or "")
+
+
+def test_a_traceback_names_an_error_by_the_door() -> None:
+    assert {error.__module__ for error in (*ERRORS.values(), EffectRef)} == {"twiceshy.exceptions"}
+    shown = traceback.format_exception_only(
+        twiceshy.ApprovalAwaited("a person must decide", effect=EffectRef(tool="pay"))
+    )
+    assert shown == ["twiceshy.exceptions.ApprovalAwaited: a person must decide\n"]
 
 
 def test_an_error_survives_pickling() -> None:

@@ -1,7 +1,9 @@
 """What a saga does where the service says something odd, or nothing."""
 
 from collections.abc import Callable
+from typing import cast
 
+import msgspec
 import pytest
 
 from tests.unit.sdk.scripted import KEY, Answer, ScriptedService, answered, problem, replays
@@ -90,8 +92,20 @@ def test_a_call_that_is_answered_and_stays_due_is_given_up(serve: Serve) -> None
 
 
 def test_a_call_that_does_not_fit_the_tool_is_not_made(serve: Serve) -> None:
-    guard = scripted(serve, sagas=answered(200, SAGA), fail=answered(200, {}), next=due(card="c"))
-    assert "the call of refund that is due does not fit it: there is no card" in broken(guard)
+    told: list[object] = []
+
+    def hear(request: Request) -> Reply:
+        told.append((request.path, msgspec.json.decode(request.body or b"")))
+        return answered(200, {})
+
+    guard = scripted(serve, sagas=answered(200, SAGA), fail=answered(200, {}), next=due(card="c"), report=hear)
+    noted = broken(guard)
+    why = "the call of refund that is due does not fit it: there is no card"
+    assert why in noted
+    assert not noted.endswith("..")
+    ((path, body),) = cast("list[tuple[str, dict[str, str]]]", told)
+    assert path == f"/v1/sagas/trip-7/steps/{KEY}/report"
+    assert body["reason"].startswith(why)
 
 
 def test_a_saga_that_is_stuck_refuses_the_block(serve: Serve) -> None:
@@ -119,9 +133,11 @@ def test_all_pages_of_sagas_are_recovered(serve: Serve) -> None:
     guard, service = serve()
     ended = answered(200, {**SAGA, "state": "compensated"})
     first = answered(200, {"items": [{"saga": "a"}], "next": "p2"})
-    service.answers = [first, ended, answered(200, {"items": [{"saga": "b"}], "next": None}), ended]
+    none = answered(200, {"items": [], "next": None})
+    service.answers = [none, first, ended, answered(200, {"items": [{"saga": "b"}], "next": None}), ended]
     assert [report.saga for report in guard.recover_sagas()] == ["trip-7", "trip-7"]
     assert [request.path for request in service.requests if request.method == "GET"] == [
+        "/v1/sagas?state=stuck&limit=500",
         "/v1/sagas?state=compensating&limit=500",
         "/v1/sagas?state=compensating&limit=500&after=p2",
     ]

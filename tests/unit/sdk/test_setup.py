@@ -33,6 +33,7 @@ async def pay_soon(to: str) -> str:
         ({"identity": ["/zzz"]}, ("'/zzz' leads to no argument.", "to, title")),
         ({"ignored": ["title"]}, ("'title' is no JSON Pointer", "'/title'")),
         ({"normalisers": {"/when": "utc"}}, ("'/when' leads to no argument",)),
+        ({"redacted": ["/titel/x"]}, ("'/titel/x' leads to no argument; did you mean /title?",)),
         ({"content": "/title"}, ("content is a list",)),
         ({"content": None}, ("content is a list",)),
         ({"effect": "idem"}, ("effect is 'idem'", "'idempotent'")),
@@ -58,8 +59,17 @@ def test_an_option_that_means_nothing_is_refused_with_what_was_meant(
 
 
 def test_paths_into_arguments_are_taken_also_where_any_argument_is() -> None:
-    @Guard("http://127.0.0.1:1", spool=None).tool(content=["/mail/title", "/items/*/note"], ignored=["/thought"])
+    @Guard("http://127.0.0.1:1", spool=None).tool(content=["/mail/title", "/items/*/note"], ignored=["/more/thought"])
     def send(mail: dict[str, str], items: list[dict[str, str]], **more: str) -> None: ...
+
+
+@pytest.mark.parametrize("option", ["identity", "content", "ignored", "redacted", "normalisers"])
+def test_what_keywords_take_lies_below_their_name(option: str) -> None:
+    options: dict[str, Any] = {option: {"/pin": "utc"} if option == "normalisers" else ["/pin"]}
+    with pytest.raises(SetupError, match=r"'/pin' leads to no argument; .* did you mean '/more/pin'\?"):
+
+        @Guard("http://127.0.0.1:1", spool=None).tool(**options)
+        def pay(to: str, **more: str) -> None: ...
 
 
 def test_a_function_without_a_name_is_told_to_have_one() -> None:
