@@ -26,7 +26,7 @@ example-booking: install ## Book a room as a saga that fails, with the agent kil
 	$(BIN)/python -m examples.booking
 
 test: install ## Run all tests on real SQLite and real PostgreSQL 18
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 machine: install ## Search the running service for longer: other lives of effects each time, what they met is printed
 	$(BIN)/python -m pytest tests/acceptance/machine/test_machine.py -q --hypothesis-profile=search

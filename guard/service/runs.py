@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from guard.core.effects import RunId, TenantId
 from guard.core.forks import Fork, LiveTool
 from guard.core.runs import Run
-from guard.core.template_names import OF_CALL, check_expression_names
+from guard.core.template_names import OF_EFFECT, check_expression_names
 from guard.ports.store import RunStore
 from guard.service.loading import Loader
 from guard.service.outcomes import Refused
@@ -110,4 +110,4 @@ def check_terms(terms: ForkTerms, *place: Step) -> None:
     """Check the conditions of the tools that may really run. Raises Refusal with its place in the request."""
     for number, tool in enumerate(terms.live):
         if tool.when is not None:
-            check_expression_names(tool.when, OF_CALL, *place, "live", number, "when")
+            check_expression_names(tool.when, OF_EFFECT, *place, "live", number, "when")

@@ -26,7 +26,7 @@ async def told(url: str, approval: UUID, ballot: Ballot) -> None:
     """Write a decision and no more, as a service that is killed right after it."""
     store = await open_store(url)
     try:
-        assert await store.approvals.decide(TENANT, approval, ballot, None) is not None
+        assert await store.approvals.decide(TENANT, approval, ballot) is not None
     finally:
         await store.close()
 

@@ -170,7 +170,7 @@ def test_a_second_success_is_refused_and_kept_as_evidence(service: ServiceProces
     assert shown["outcome"] == {"result": "A"}
     evidence = shown["evidence"]
     assert isinstance(evidence, list)
-    assert [(proof["kind"], proof["body"]) for proof in evidence] == [("success", {"result": "B"})]
+    assert [(proof["kind"], proof["body"]) for proof in evidence] == [("other_result", {"result": "B"})]
 
 
 def test_a_commit_repeated_with_another_result_contradicts_itself(service: ServiceProcess, run: str) -> None:

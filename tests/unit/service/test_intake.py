@@ -40,7 +40,7 @@ class ScriptedStore:
     async def tally(self, tenant: TenantId) -> Tally:
         return Tally(in_doubt=0, executing=0)
 
-    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken) -> Newest:
+    async def newest(self, slot: bytes, occurrence: int, token: AttemptToken, arguments_digest: bytes) -> Newest:
         return Newest()
 
     async def rival(self, slot: bytes, besides: Key) -> Rival | None:
