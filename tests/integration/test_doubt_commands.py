@@ -78,7 +78,7 @@ def test_flags_are_listed_and_closed(service: ServiceProcess, run: str) -> None:
     assert closed.output == f"Flag {flag['id']} (double) is closed by ada: refunded\n"
     again = as_json(service, "flags", "close", str(flag["id"]), "--reason", "seen too")
     assert (again["state"], again["closed_by"], again["reason"]) == ("closed", "ada", "refunded")
-    assert twiceshy(service, "flags", "list", "--kind", "saga-stuck").output == "No flags.\n"
+    assert str(flag["id"]) not in twiceshy(service, "flags", "list", "--kind", "saga-stuck", "--all").output
     assert (
         "there is no flag" in twiceshy(service, "flags", "close", f"{'0' * 32}", "--reason", "r", code=1).output.lower()
     )

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from tests.acceptance.machine.intents import Record
+from tests.acceptance.machine.intents import Call, Record
 from tests.acceptance.machine.line import Disagreement, word
 from tests.acceptance.machine.oracle import Effect
 from tests.acceptance.machine.verbs import UNTOLD
@@ -47,7 +47,6 @@ def expect_carried(body: dict[str, object], record: Record, *, is_judged: bool =
     """Every answer says which effect it is about, and how it stands; not judged, a lease may have run out unseen."""
     expect("missing members", [name for name in CARRIED if name not in body], [])
     record.key = record.key or str(body["key"])
-    record.generation = record.generation or int(str(body["generation"]))
     effect = record.effect
     expect("key", body["key"], record.key)
     if is_judged or body["state"] != "executing":
@@ -57,13 +56,15 @@ def expect_carried(body: dict[str, object], record: Record, *, is_judged: bool =
     expect("generation", body["generation"], record.generation)
     expect("occurrence", body["occurrence"], record.call.occurrence)
     expect("tool", body["tool"], record.call.tool)
-    expect("tool_version", body["tool_version"], effect.tool_version)
+    expect("tool_version", body["tool_version"], effect.version.number)
 
 
-def expect_replay(reply: Reply, record: Record, note: str) -> None:
-    """A replay is the recorded outcome; other content is marked, the same is not."""
+def expect_replay(reply: Reply, record: Record, call: Call) -> None:
+    """A replay is the recorded outcome; other content is marked, the same is not, and so is another run's."""
     expect_outcome(reply.body["outcome"], record.effect)
-    differs = record.effect.arguments["note"] != note
+    is_shared = record.call.run != call.run
+    expect("shared", reply.body.get("shared"), {"run": record.call.run} if is_shared else None)
+    differs = record.effect.arguments["note"] != call.note
     expect("drift", reply.body.get("drift"), {"content": ["/note"]} if differs else None)
     expect("repeat_of", reply.body["repeat_of"], {"run": record.call.run, "step": record.step})
 
@@ -124,4 +125,6 @@ def _evidence_read(body: dict[str, object]) -> list[tuple[object, object]]:
     evidence = body["evidence"]
     if not isinstance(evidence, list):
         raise Disagreement("evidence is not a list")
-    return [(proof["kind"], proof["body"] if proof["kind"] == "success" else None) for proof in evidence]
+    return [
+        (proof["kind"], proof["body"] if proof["kind"] in ("success", "other_result") else None) for proof in evidence
+    ]

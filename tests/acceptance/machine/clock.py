@@ -1,11 +1,13 @@
 """The database's clock for one example: time passes for an effect when all of its instants move into the past.
 
 The service judges stored instants by the database's clock; moving the instants is as good as waiting. The version
-of the row moves too, so that whoever has read it before, the sweep above all, looks again.
+of the row moves too, so that whoever has read it before, the sweep above all, looks again. What may be tried again
+already still may where instants move into the future, to make up for a slow moment.
 """
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +21,6 @@ _INSTANTS: Final = {
         "granted_at",
         "lease_expires_at",
         "reported_at",
-        "retry_at",
         "epoch_since",
         "ended_at",
     ),
@@ -90,6 +91,10 @@ def _statements(key: str, moved: str) -> list[str]:
     statements = []
     for table, instants in _INSTANTS.items():
         changes = [f"{instant} = {instant} - {moved}" for instant in instants]
-        changes += ["version = version + 1"] if table == "effects" else []
+        if table == "effects":
+            now = time.time_ns() // 1000
+            is_over = f"retry_at <= {now} AND retry_at - {moved} > {now}"
+            changes.append(f"retry_at = CASE WHEN {is_over} THEN {now} ELSE retry_at - {moved} END")
+            changes.append("version = version + 1")
         statements.append(f"UPDATE {table} SET {', '.join(changes)} WHERE key = {key}")
     return statements

@@ -8,12 +8,12 @@ from typing import Final, Literal
 
 from hypothesis import strategies as st
 
-from tests.acceptance.machine.intents import Rule
-from tests.acceptance.machine.verbs import Settlement
+from tests.acceptance.machine.oracle import Rule
+from tests.acceptance.machine.verbs import Reconsidered, Settlement
 
 Who = Literal["latest", "earlier", "stranger"]
 AsOf = Literal["read", "future"]
-Change = Literal["nothing", "to", "note", "run", "tool"]
+Change = Literal["nothing", "to", "note", "distinct", "run", "tool"]
 Saying = Literal["not_applied", "unknown", "rejected", "renew", "commit", "release"]
 Incident = Literal["look", "list", "raise", "lower", "lower by code", "finish", "finish the other"]
 
@@ -34,13 +34,17 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Again:
-    """A call that was made before, maybe changed in one thing, of a new attempt; maybe given up at once."""
+    """A call that was made before, maybe changed in one thing, of a new attempt; maybe given up at once.
+
+    With it, the agent may tell that it knows every outcome.
+    """
 
     at: int
     which: int
     change: Change
     lease: int | None
     reopen: bool
+    delivers: bool
     is_given_up: bool
 
 
@@ -79,6 +83,15 @@ class Settle:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reconsider:
+    """An operator ends an effect that waits, or lets it be tried again."""
+
+    at: int
+    which: int
+    verb: Reconsidered
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pass:
     """Time passes for all effects."""
 
@@ -94,7 +107,7 @@ class Meanwhile:
     incident: Incident
 
 
-Event = Start | Again | Resend | Say | Settle | Pass | Meanwhile
+Event = Start | Again | Resend | Say | Settle | Reconsider | Pass | Meanwhile
 
 _at: Final = st.integers(0, 1)
 _which: Final = st.sampled_from([0, 0, 0, 0, 1, 1, 2])
@@ -106,7 +119,7 @@ _seldom: Final = st.sampled_from([False] * 5 + [True])
 starts: Final = st.builds(
     Start,
     at=_at,
-    tool=st.integers(0, 3),
+    tool=st.integers(0, 5),
     to=st.sampled_from("ab"),
     note=st.sampled_from("xy"),
     run=st.sampled_from([0, 0, 0, 1, None]),
@@ -121,9 +134,10 @@ _KINDS: Final[list[st.SearchStrategy[Event]]] = [
             Again,
             at=_at,
             which=_which,
-            change=st.sampled_from(["nothing"] * 8 + ["to", "note", "note", "note", "run", "tool"]),
+            change=st.sampled_from(["nothing"] * 8 + ["to", "note", "note", "note", "distinct", "run", "tool"]),
             lease=_lease,
             reopen=_seldom,
+            delivers=_seldom,
             is_given_up=_seldom,
         )
     ]
@@ -155,6 +169,7 @@ _KINDS: Final[list[st.SearchStrategy[Event]]] = [
         )
     ]
     * 2,
+    st.builds(Reconsider, at=_at, which=_which, verb=st.sampled_from(["cancel", "reopen", "reopen"])),
     *[st.builds(Pass, seconds=st.sampled_from([20, 30, 30, 40, 100]))] * 2,
     st.builds(
         Meanwhile,

@@ -14,7 +14,8 @@ from tests.acceptance.machine.events import AsOf
 from tests.acceptance.machine.intents import Call, Intents, Record
 from tests.acceptance.machine.ledger import Ledger
 from tests.acceptance.machine.line import Ask, Line, word
-from tests.acceptance.machine.oracle import EffectClass, Tool
+from tests.acceptance.machine.oracle import EffectClass
+from tests.acceptance.machine.tools import declaration, tools
 from tests.service import Reply
 
 _LATE_SECONDS: Final = 1.0
@@ -40,13 +41,25 @@ class Held:
     fence: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a begin may ask besides its call: a lease, another row of tries; and tell: that it knows all outcomes."""
+
+    lease: int | None = None
+    reopen: bool = False
+    delivers: bool = False
+
+
+_PLAIN: Final = Terms()
+
+
 class Example:
     """Names of its own on services that live longer."""
 
     def __init__(self, world: World) -> None:
         self.name = f"{world.nonce}-{next(world.numbers)}"
         self.now = 0
-        self.intents = Intents(_tools(self.name))
+        self.intents = Intents(tools(self.name))
         self._world = world
         self._line = Line(world.asks)
         self._ledger = Ledger()
@@ -74,22 +87,29 @@ class Example:
         """All that was said so far."""
         return self._line.told()
 
-    def begin(self, at: int, call: Call, token: str, *, lease: int | None = None, reopen: bool = False) -> None:
+    def begin(self, at: int, call: Call, token: str, terms: Terms = _PLAIN) -> None:
         """Begin, and take what is granted into the ledger."""
-        body = self._body(call, token) | ({} if lease is None else {"lease_seconds": lease})
-        reply = self._ask(at, "POST", "/v1/effects", body | ({"reopen": True} if reopen else {}))
-        tool = self.intents.tools[call.tool]
-        seconds = tool.lease if lease is None else lease
+        keys = sorted(record.key for record in self.intents.records) if terms.delivers else []
+        body = self._body(call, token) | ({} if terms.lease is None else {"lease_seconds": terms.lease})
+        body |= {"reopen": True} if terms.reopen else {}
+        reply = self._ask(at, "POST", "/v1/effects", body | ({"delivered": keys} if keys else {}))
         before = self._states()
         ask = verbs.Ask(
-            token=token, arguments=call.arguments, lease=seconds, now=self.now, reopen=reopen, said=word(reply)
+            token=token,
+            arguments=call.arguments,
+            lease=self.intents.tools[call.tool].lease if terms.lease is None else terms.lease,
+            now=self.now,
+            reopen=terms.reopen,
+            delivers=frozenset(keys),
+            said=word(reply),
+            shown=str(reply.body.get("key")),
         )
         wanted, record = self.intents.begin(call, ask)
         self._answered("begin", reply, wanted, record, before)
         if record is None:
             return
         if wanted == "replay":
-            agreement.expect_replay(reply, record, call.note)
+            agreement.expect_replay(reply, record, call)
         if wanted == "execute":
             self._granted(reply, record, call, ask)
         self.look(at, record)
@@ -100,7 +120,7 @@ class Example:
         agreement.expect("attempt", reply.body["attempt"], ask.token)
         agreement.expect("lease_seconds", reply.body["lease_seconds"], float(ask.lease))
         tool = record.effect.tool
-        is_harmless = tool.class_ == "idempotent" or tool.window is not None
+        is_harmless = record.effect.class_ == "idempotent" or tool.window is not None
         self._ledger.granted(reply.body, ask.token, self.now + ask.lease, self.now, is_harmless=is_harmless)
 
     def release(self, at: int, call: Call, token: str) -> None:
@@ -165,6 +185,14 @@ class Example:
             self._ledger.cleared(record.key, doubtful, is_spent=True)
         self.look(at, record)
 
+    def reconsider(self, at: int, record: Record, verb: verbs.Reconsidered) -> None:
+        """End what waits as an operator, or let it be tried again."""
+        reply = self._ask(at, "POST", f"/v1/effects/{record.key}/{verb}", {"reason": verbs.CANCELLED["message"]})
+        before = self._states()
+        wanted = verbs.reconsider(record.effect, verb, self.now)
+        self._answered(verb, reply, wanted, record, before)
+        self.look(at, record)
+
     def _as_of(self, record: Record, which: AsOf | None) -> tuple[int, str | None]:
         """Return the moment of the word in the oracle's time and as text."""
         if which is None or record.key not in self._read_at:
@@ -199,7 +227,7 @@ class Example:
         for record in self.intents.records:
             if record.call.tool == name and record.key:
                 self.renew(0, record, Held(token=str(uuid4()), fence=record.effect.fence), 25)
-        body = _declaration(self.intents.tools[name]) | {"class": class_}
+        body = declaration(self.intents.tools[name]) | {"class": class_}
         replies = self._line.ask_all("PUT", f"/v1/tools/{name}", body | ({"declared_by": "code"} if is_code else {}))
         version = int(replies[0].body["version"])
         holds = self.intents.declare(name, class_, version, is_code=is_code)
@@ -235,7 +263,9 @@ class Example:
 
     def _body(self, call: Call, token: str) -> dict[str, object]:
         self._declare(call.tool)
-        body: dict[str, object] = {"tool": call.tool, "arguments": call.arguments | {"why": token}, "attempt": token}
+        why = {"why": token} if self.intents.tools[call.tool].has_roles else {}
+        body: dict[str, object] = {"tool": call.tool, "arguments": call.arguments | why, "attempt": token}
+        body |= {"distinct": True} if call.is_distinct else {}
         body |= {} if call.run is None else {"run": call.run}
         body |= {} if call.occurrence == 1 else {"occurrence": call.occurrence}
         if call.rule == "business_key":
@@ -245,7 +275,7 @@ class Example:
     def _declare(self, name: str) -> None:
         if name not in self._declared:
             self._declared.add(name)
-            self._line.ask_all("PUT", f"/v1/tools/{name}", _declaration(self.intents.tools[name]))
+            self._line.ask_all("PUT", f"/v1/tools/{name}", declaration(self.intents.tools[name]))
 
     def _ask(self, at: int, method: str, path: str, body: object = None) -> Reply:
         if time.monotonic() - self._moved_at > _LATE_SECONDS:
@@ -274,24 +304,6 @@ class Example:
         is_judged: bool = True,
     ) -> None:
         agreement.expect_answer(reply, wanted, record, is_judged=is_judged)
-        self._world.tally[verb, states.get(id(record), "new"), wanted] += 1
-
-
-def _tools(name: str) -> list[Tool]:
-    return [
-        Tool(name=f"pay-{name}", class_="side_effect", attempts=2),
-        Tool(name=f"charge-{name}", class_="side_effect", window=130),
-        Tool(name=f"set-{name}", class_="idempotent", attempts=2, backoff=8),
-        Tool(name=f"put-{name}", class_="idempotent", window=130, attempts=1),
-    ]
-
-
-def _declaration(tool: Tool) -> dict[str, object]:
-    declared: dict[str, object] = {
-        "class": tool.class_,
-        "arguments": {"content": ["/note"], "ignored": ["/why"]},
-        "lease_seconds": tool.lease,
-        "attempts": tool.attempts,
-        "backoff_seconds": tool.backoff,
-    }
-    return declared if tool.window is None else declared | {"provider_window_seconds": tool.window}
+        is_first = record is None or record.generation == record.call.occurrence
+        found = states.get(id(record), "new" if is_first else "over")
+        self._world.tally[verb, found, wanted] += 1

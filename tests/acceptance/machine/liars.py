@@ -61,7 +61,10 @@ def knows_no_settle_time(ask: Ask, clock: Clock) -> Ask:
         if not path.endswith("/resolve") or word(reply) != "not-possible" or "retry-after" not in reply.headers:
             return reply
         clock.move([reply.body["key"]], _SETTLE)
-        return ask(method, path, body)
+        believed = ask(method, path, body)
+        if word(believed) != "ok":  # it was refused for more than its haste: the lie leaves no trace
+            clock.move([reply.body["key"]], -_SETTLE)
+        return believed
 
     return lie
 
@@ -168,6 +171,41 @@ def counts_no_attempts(ask: Ask, clock: Clock) -> Ask:
         if word(reply) != "attempts-exhausted" or not isinstance(body, dict):
             return reply
         return ask(method, path, body | {"reopen": True})
+
+    return lie
+
+
+def loses_cancellations(ask: Ask, clock: Clock) -> Ask:
+    """A cancellation of what waits is acknowledged and not written."""
+
+    def lie(method: str, path: str, body: object = None) -> Reply:
+        if not path.endswith("/cancel"):
+            return ask(method, path, body)
+        held = ask("GET", path.removesuffix("/cancel"), None)
+        return _told(held, 200, state="failed") if held.body["state"] == "pending" else ask(method, path, body)
+
+    return lie
+
+
+def forgets_what_is_known(ask: Ask, clock: Clock) -> Ask:
+    """Nobody is believed who says that it knows how an effect ended."""
+
+    def lie(method: str, path: str, body: object = None) -> Reply:
+        if isinstance(body, dict):
+            body = {name: value for name, value in body.items() if name != "delivered"}
+        return ask(method, path, body)
+
+    return lie
+
+
+def takes_other_words_for_another_intent(ask: Ask, clock: Clock) -> Ask:
+    """A rephrased call is executed while the first is in doubt."""
+
+    def lie(method: str, path: str, body: object = None) -> Reply:
+        reply = ask(method, path, body)
+        if word(reply) != "sibling-in-doubt" or not isinstance(body, dict):
+            return reply
+        return ask(method, path, body | {"distinct": True})
 
     return lie
 

@@ -17,6 +17,7 @@ from tests.acceptance.machine.events import (
     Incident,
     Meanwhile,
     Pass,
+    Reconsider,
     Resend,
     Say,
     Settle,
@@ -25,8 +26,9 @@ from tests.acceptance.machine.events import (
     events,
     starts,
 )
-from tests.acceptance.machine.example import Example, Held, World
+from tests.acceptance.machine.example import Example, Held, Terms, World
 from tests.acceptance.machine.intents import Call, Record
+from tests.acceptance.machine.oracle import State
 from tests.acceptance.machine.verbs import UNTOLD
 
 MANY_EFFECTS: Final = 4
@@ -62,11 +64,13 @@ class EffectMachine(RuleBasedStateMachine):
                 case Resend():
                     record = self._record(event.which)
                     token = self._held(record, event.who, is_report=False).token
-                    example.begin(event.at, record.call, token, lease=event.lease)
+                    example.begin(event.at, record.call, token, Terms(lease=event.lease))
                 case Say():
                     self._say(event)
                 case Settle():
                     self._settle(event)
+                case Reconsider():
+                    example.reconsider(event.at, self._waiting(event.which), event.verb)
                 case Pass():
                     example.pass_time(event.seconds)
                 case Meanwhile():
@@ -104,14 +108,15 @@ class EffectMachine(RuleBasedStateMachine):
                 rule=event.rule,
                 occurrence=event.occurrence,
             )
-            example.begin(event.at, call, str(uuid4()), lease=event.lease)
+            example.begin(event.at, call, str(uuid4()), Terms(lease=event.lease))
 
     def _again(self, event: Again) -> None:
         call = self._changed(self._record(event.which).call, event.change)
         if event.is_given_up:
             self.example.release(event.at, call, str(uuid4()))
         else:
-            self.example.begin(event.at, call, str(uuid4()), lease=event.lease, reopen=event.reopen)
+            terms = Terms(lease=event.lease, reopen=event.reopen, delivers=event.delivers)
+            self.example.begin(event.at, call, str(uuid4()), terms)
 
     def _changed(self, call: Call, change: Change) -> Call:
         other = {"a": "b", "b": "a", "x": "y", "y": "x"}
@@ -120,6 +125,8 @@ class EffectMachine(RuleBasedStateMachine):
                 return replace(call, to=other[call.to])
             case "note":
                 return replace(call, note=other[call.note])
+            case "distinct":
+                return replace(call, note=other[call.note], is_distinct=True)
             case "run":
                 return replace(call, run=self.example.run(1))
             case "tool":
@@ -142,9 +149,7 @@ class EffectMachine(RuleBasedStateMachine):
 
     def _settle(self, event: Settle) -> None:
         """Settle an effect, most often one that an operator would look at."""
-        ranks = {"in_doubt": 0, "pending": 1, "succeeded": 2, "failed": 2, "executing": 3}
-        records = sorted(self.example.touched(), key=lambda record: ranks[record.effect.state])
-        record = records[event.which % len(records)]
+        record = self._ranked(event.which, ["in_doubt", "pending", "succeeded", "failed", "executing"])
         has_result = event.settlement == "applied" and event.result < len(RESULTS) - 1
         given = RESULTS[event.result] if has_result else UNTOLD
         fence = max(record.effect.fence + event.off, 0)
@@ -163,6 +168,14 @@ class EffectMachine(RuleBasedStateMachine):
                 example.declare(record.call.tool, "side_effect", is_code=True)
             case "lower" | "lower by code":
                 example.declare(record.call.tool, "idempotent", is_code=incident != "lower")
+
+    def _waiting(self, which: int) -> Record:
+        """Return one of the effects, most often one that an operator would end or open again."""
+        return self._ranked(which, ["pending", "in_doubt", "failed", "executing", "succeeded"])
+
+    def _ranked(self, which: int, states: list[State]) -> Record:
+        records = sorted(self.example.touched(), key=lambda record: states.index(record.effect.state))
+        return records[which % len(records)]
 
     def _record(self, which: int) -> Record:
         """Return one of the effects, most often one that is not over."""

@@ -1,4 +1,4 @@
-"""What an effect's life is, written from the text alone: DESIGN 3 and the decisions 4 and 5.
+"""What an effect's life is, written from the text alone: DESIGN 3 and 4, and the decisions 4, 5 and 6.
 
 Nothing of the guard is imported and nothing of it was copied. Time is whole seconds of a clock that the machine moves.
 """
@@ -13,6 +13,12 @@ Word = str
 """What a verb is answered with: `execute`, `replay`, `ok`, or the code of a problem."""
 State = Literal["pending", "executing", "succeeded", "failed", "in_doubt"]
 EffectClass = Literal["side_effect", "idempotent"]
+Rule = Literal["once", "step", "business_key"]
+
+
+def stricter(one: EffectClass, other: EffectClass) -> EffectClass:
+    """Return the class that allows less."""
+    return "side_effect" if "side_effect" in (one, other) else "idempotent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +31,24 @@ class Tool:
     backoff: int = 0
     lease: int = 25
     window: int | None = None
+    may_repeat: bool = False
+    has_roles: bool = True
 
     def pause(self, tries: int) -> int:
         """The longest pause after so many tries; the true one is drawn from zero to it."""
         return min(self.backoff << max(tries - 1, 0), _LONGEST_BACKOFF)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """A version of a tool; versions differ in the class alone."""
+
+    number: int
+    class_: EffectClass
+
+
+UNDECLARED: Final = Version(number=0, class_="side_effect")
+"""The version of a tool that nobody has declared."""
 
 
 @dataclass(kw_only=True)
@@ -37,6 +57,7 @@ class Attempt:
 
     token: str
     fence: int = 0
+    epoch: int = 0
     deadline: int = 0
     report: str = "none"
     reported_at: int | None = None
@@ -60,11 +81,14 @@ class Attempt:
 
 @dataclass(kw_only=True)
 class Effect:
-    """One intended action on the world, as it was recorded and as it stands."""
+    """One intended action on the world, as it was recorded and as it stands.
+
+    `tool` is the tool as it is declared today, `version` the one that the effect began under.
+    """
 
     tool: Tool
+    version: Version
     arguments: dict[str, object]
-    tool_version: int = 1
     state: State = "pending"
     fence: int = 0
     attempts: dict[str, Attempt] = field(default_factory=dict)
@@ -72,6 +96,8 @@ class Effect:
     retry_from: int = 0
     retry_until: int = 0
     """The retry time lies between the two; they differ where the service drew it."""
+    epoch: int = 0
+    """Counts the downstream keys."""
     epoch_since: int | None = None
     """When the first lease was granted under the present downstream key."""
     is_closed: bool = False
@@ -79,6 +105,14 @@ class Effect:
     committed_by: str | None = None
     resolution: object = None
     evidence: list[tuple[str, object]] = field(default_factory=list)
+    is_cancelled: bool = False
+    is_delivered: bool = False
+    """Whether its run has shown that it knows the outcome."""
+
+    @property
+    def class_(self) -> EffectClass:
+        """The class that counts, the stricter of two: a lowered one counts for new effects only."""
+        return stricter(self.tool.class_, self.version.class_)
 
     @property
     def latest(self) -> Attempt | None:
@@ -95,6 +129,16 @@ class Effect:
         """It was tried as often as its tool allows."""
         return self.tries >= self.tool.attempts
 
+    def is_over(self, rule: Rule) -> bool:
+        """Say whether the same call is meant anew: it may be repeated, or is idempotent and known to have ended.
+
+        Not known: what a caller has given a name of its own, and what a person ended.
+        """
+        if self.state == "succeeded" and self.tool.may_repeat:
+            return True
+        is_known = self.is_delivered and rule == "once" and not self.is_cancelled
+        return is_known and self.class_ == "idempotent"
+
     def unresolved(self, besides: Attempt | None = None) -> list[Attempt]:
         """Attempts of which nobody knows what they did."""
         return [attempt for attempt in self.attempts.values() if attempt.is_unresolved and attempt is not besides]
@@ -107,7 +151,7 @@ class Effect:
         """Judge the deadline, as every touch does. What is harmless may be tried again at once."""
         held = self.latest
         if self.state == "executing" and held is not None and now >= held.deadline:
-            if self.tool.class_ == "side_effect":
+            if self.class_ == "side_effect":
                 self.state = "in_doubt"
             else:
                 self.wait_until(now)
@@ -116,15 +160,15 @@ class Effect:
         """Go to pending; the retry time is a moment between the two."""
         self.state, self.retry_from, self.retry_until = "pending", earliest, latest or earliest
 
-    def may_run_beside(self, lease: int, now: int, version: int | None = None) -> bool:
+    def may_run_beside(self, lease: int, now: int, version: Version | None = None) -> bool:
         """Say whether running again while an attempt is unresolved can do no harm.
 
         Always for an idempotent tool; else while the provider surely answers from its record until a lease from now
         and the settle time are over, and the version that the earlier attempts ran under promised it.
         """
-        if self.tool.class_ == "idempotent":
+        if self.class_ == "idempotent":
             return True
-        if self.tool.window is None or self.epoch_since is None or version not in (None, self.tool_version):
+        if self.tool.window is None or self.epoch_since is None or version not in (None, self.version):
             return False
         return now + lease + SETTLE_SECONDS <= self.epoch_since + self.tool.window
 
@@ -133,10 +177,10 @@ class Effect:
         self.fence += 1
         self.tries += 1
         self.epoch_since = now if self.epoch_since is None else self.epoch_since
-        self.attempts[token] = Attempt(token=token, fence=self.fence, deadline=now + lease)
+        self.attempts[token] = Attempt(token=token, fence=self.fence, epoch=self.epoch, deadline=now + lease)
         self.state, self.is_closed = "executing", False
 
-    def renew_lease(self, attempt: Attempt, lease: int, now: int, version: int | None = None) -> bool:
+    def renew_lease(self, attempt: Attempt, lease: int, now: int, version: Version | None = None) -> bool:
         """Move the deadline, never back; not where another attempt is in doubt and the window may end before it."""
         if self.unresolved(besides=attempt) and not self.may_run_beside(lease, now, version):
             return False
@@ -146,8 +190,23 @@ class Effect:
 
     def clear(self, earliest: int, latest: int | None = None) -> None:
         """Go to pending because nothing was applied; what is tried next goes under another downstream key."""
-        self.epoch_since, self.is_closed = None, False
+        self.epoch, self.epoch_since, self.is_closed = self.epoch + 1, None, False
         self.wait_until(earliest, latest)
+
+    def may_have_happened_twice(self, speaker: Attempt) -> bool:
+        """Say whether another attempt may have acted as well, or nothing was believed of this one."""
+        return not self._is_harmless([speaker]) and (speaker is not self.latest or self.state == "pending")
+
+    def may_happen_twice(self, speaker: Attempt) -> bool:
+        """Say whether a success of this attempt is a second one, beside the one on record."""
+        granted = [attempt for attempt in self.attempts.values() if attempt.fence > 0]
+        said = [attempt for attempt in granted if attempt.report == "succeeded"]
+        return not self._is_harmless([*said, speaker]) and (len(granted) > 1 or bool(said))
+
+    def _is_harmless(self, acted: list[Attempt]) -> bool:
+        """Say whether all of these may have acted: of an idempotent tool, or under one key that a provider knows."""
+        has_one_key = self.tool.window is not None and all(attempt.epoch == self.epoch for attempt in acted)
+        return self.class_ == "idempotent" or has_one_key
 
     def end(self, state: State, outcome: object, by: str | None) -> None:
         """Record a result or an error."""

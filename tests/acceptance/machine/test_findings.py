@@ -118,3 +118,40 @@ def test_a_release_of_what_another_tool_s_business_key_refused_leaves_its_doubt_
         assert honest_service.ask("POST", "/v1/effects", body).code == "key-used-by-another-tool"
         assert honest_service.ask("POST", "/v1/effects/release", body).status == 200
         assert show(honest_service, grant)["state"] == "in_doubt"
+
+
+def test_who_comes_first_to_a_lapsed_lease_does_not_matter_though_its_run_keeps_to_a_stricter_class(
+    honest_service: ServiceProcess, honest_clock: Clock, run: str
+) -> None:
+    tool = f"set-{run}"
+    honest_service.ask("PUT", f"/v1/tools/{tool}", {"class": "side_effect"})
+    assert honest_service.begin(run, tool, arguments={"to": "eve"}).status == 201
+    honest_service.ask("PUT", f"/v1/tools/{tool}", IDEMPOTENT)
+    for number in range(20):
+        grant = honest_service.begin(None, tool, business_key=f"{run}-{number}")
+        pass_time(honest_clock, grant, 31)
+        again = honest_service.begin(run, tool, business_key=f"{run}-{number}")
+        assert (again.status, again.body["fence"]) == (201, 2)
+
+
+def test_an_attempt_finds_its_own_grant_though_its_tool_s_class_was_raised_since(
+    honest_service: ServiceProcess, run: str, idempotent: str
+) -> None:
+    first, attempt = honest_service.begin(run, idempotent), str(uuid4())
+    honest_service.report("commit", first, result="on")
+    second = honest_service.begin(run, idempotent, attempt=attempt, delivered=[first.body["key"]])
+    assert (second.status, second.body["generation"]) == (201, 2)
+    honest_service.ask("PUT", f"/v1/tools/{idempotent}", {"class": "side_effect"})
+    again = honest_service.begin(run, idempotent, attempt=attempt)
+    assert (again.status, again.body["key"]) == (201, second.body["key"])
+    assert honest_service.begin(run, idempotent).code == "in-progress"
+
+
+def test_a_refusal_because_of_a_lapsed_lease_says_that_it_is_in_doubt_before_the_sweep_came_by(
+    honest_service: ServiceProcess, honest_clock: Clock, run: str
+) -> None:
+    for number in range(20):
+        grant = honest_service.begin(f"{run}-{number}")
+        pass_time(honest_clock, grant, 31)
+        refused = honest_service.begin(f"{run}-{number}", arguments={"to": "eve"})
+        assert (refused.code, refused.body["state"]) == ("sibling-in-doubt", "in_doubt")

@@ -1,4 +1,4 @@
-"""What the text says of each verb on an effect that exists: begin, commit, fail, renew, release, resolve.
+"""What the text says of each verb on an effect that exists: begin, reports, release, and what an operator does.
 
 Each takes the oracle's effect through one event and returns the word that the service must answer with.
 """
@@ -6,27 +6,35 @@ Each takes the oracle's effect through one event and returns the word that the s
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tests.acceptance.machine.oracle import Attempt, Effect, Word
+from tests.acceptance.machine.oracle import UNDECLARED, Attempt, Effect, Version, Word
 
 ERROR: Final = {"type": "Declined", "message": "no funds"}
+CANCELLED: Final = {"type": "Cancelled", "message": "asked"}
 UNTOLD: Final = "a result that nobody gave"
 """Stands for the opaque result of an effect that was settled as applied without one."""
 
 FailKind = Literal["not_applied", "rejected", "unknown"]
 Settlement = Literal["applied", "not_applied", "closed"]
+Reconsidered = Literal["cancel", "reopen"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """A begin. `said` is what the service answered; it is looked at only where the service itself drew a time."""
+    """A begin under the version of its run. `delivers` names effects whose outcomes are known.
+
+    What the service answered, the word `said` and the key that is `shown`, is looked at only where it chose: it draws
+    a time, or shows one of several effects in doubt.
+    """
 
     token: str
     arguments: dict[str, object]
     lease: int
     now: int
-    version: int = 1
+    version: Version = UNDECLARED
     reopen: bool = False
+    delivers: frozenset[str] = frozenset()
     said: Word = ""
+    shown: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +82,7 @@ def _begin_again(effect: Effect, mine: Attempt, ask: Ask) -> Word:
     if not effect.renew_lease(mine, ask.lease, ask.now, ask.version):
         return "lease-lost"
     if not effect.unresolved(besides=mine) and effect.arguments == ask.arguments:
-        effect.tool_version = ask.version
+        effect.version = ask.version
     return "execute"
 
 
@@ -102,26 +110,27 @@ def _begin_in_doubt(effect: Effect, ask: Ask) -> Word:
 def _grant(effect: Effect, ask: Ask) -> Word:
     """Recorded arguments stay where an earlier attempt may have sent them."""
     if not effect.unresolved():
-        effect.arguments, effect.tool_version = ask.arguments, ask.version
+        effect.arguments, effect.version = ask.arguments, ask.version
     effect.tries = 0 if ask.reopen else effect.tries
     effect.grant(ask.token, ask.lease, ask.now)
     return "execute"
 
 
 def commit(effect: Effect, report: Report, result: object) -> Word:
-    """A success is proof, whoever brings it; a second one is evidence, unless the only attempt confirms the record."""
+    """A success is proof, whoever brings it; one beside it is evidence, unless it confirms the record harmlessly."""
     effect.touch(report.now)
     speaker = report.speaker(effect)
     if speaker is None:
         return "lease-lost"
     outcome = {"result": result}
     if effect.is_final:
-        granted = [attempt for attempt in effect.attempts.values() if attempt.fence > 0]
-        is_its_own = effect.committed_by == speaker.token or (effect.state == "succeeded" and granted == [speaker])
-        if is_its_own and effect.outcome == outcome:
+        is_no_other = effect.state == "succeeded" and not effect.may_happen_twice(speaker)
+        if effect.outcome == outcome and (is_no_other or effect.committed_by == speaker.token):
             return "ok"
-        effect.evidence.append(("success", outcome))
+        effect.evidence.append(("other_result" if is_no_other else "success", outcome))
         return "superseded"
+    if effect.may_have_happened_twice(speaker):
+        effect.evidence.append(("late_success", None))
     speaker.report, speaker.reported_at = "succeeded", report.now
     effect.end("succeeded", outcome, speaker.token)
     return "ok"
@@ -154,7 +163,7 @@ def fail(effect: Effect, report: Report, kind: FailKind, retry_after: int | None
 
 def _end_lease(effect: Effect, kind: FailKind, wait: tuple[int, int]) -> None:
     """The holder lets go: an idempotent tool's doubt is harmless, and so is one's word beside a silent attempt."""
-    is_harmless = effect.tool.class_ == "idempotent"
+    is_harmless = effect.class_ == "idempotent"
     if kind == "unknown" and is_harmless:
         effect.wait_until(*wait)
     elif kind == "unknown" or (effect.unresolved() and not is_harmless):
@@ -188,10 +197,8 @@ def renew(effect: Effect, report: Report, lease: int) -> Word:
 def release(effect: Effect, token: str, now: int) -> Word:
     """The attempt never started: its token is ended, and a try that ends so does not count."""
     effect.touch(now)
-    if effect.is_final:
-        return "ok"
     mine = effect.attempts.setdefault(token, Attempt(token=token))
-    if mine.is_ended:
+    if mine.is_ended or (effect.is_final and mine.fence > 0):
         return "ok"
     mine.report, mine.reported_at = "released", now
     if mine.fence == 0 or effect.state == "pending":
@@ -199,10 +206,10 @@ def release(effect: Effect, token: str, now: int) -> Word:
     if effect.state == "executing" and mine is not effect.latest:
         return "ok"
     if effect.unresolved():
-        is_harmless = effect.tool.class_ == "idempotent" and effect.state == "executing"
+        is_harmless = effect.class_ == "idempotent" and effect.state == "executing"
         effect.state = "pending" if is_harmless else "in_doubt"
     if effect.state == "pending" or not effect.unresolved():
-        effect.tries -= 1
+        effect.tries = max(effect.tries - 1, 0)
         effect.is_closed = False
         effect.wait_until(now)
     return "ok"
@@ -251,6 +258,23 @@ def _settle(effect: Effect, verdict: Verdict) -> Word:
     _settle_attempts(effect)
     effect.tries = 0
     effect.clear(verdict.now)
+    return "ok"
+
+
+def reconsider(effect: Effect, verb: Reconsidered, now: int) -> Word:
+    """An operator ends what waits, or lets it be tried at once and as often as at first; doubt comes before."""
+    effect.touch(now)
+    if verb == "cancel" and effect.is_cancelled:
+        return "ok"
+    if effect.state != "pending" or (verb == "cancel" and effect.unresolved()):
+        return "not-possible"
+    effect.resolution = verb
+    if verb == "cancel":
+        effect.is_cancelled = True
+        effect.end("failed", {"error": CANCELLED}, None)
+    else:
+        effect.tries = 0
+        effect.wait_until(now)
     return "ok"
 
 
