@@ -4,8 +4,10 @@ Exit codes: 0 done, 1 refused, unreachable or failed, 2 wrongly used, 130 stoppe
 """
 
 import io
+import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from typing import Any, Final
 
@@ -53,10 +55,19 @@ class Commands(Group):
             click.echo("Stopped.", err=True)
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:  # whoever read the output has seen enough
-            sys.stdout = io.TextIOWrapper(io.BytesIO())
+            _forget_what_is_left()
             ctx.exit(0)
         except OSError as error:
+            _forget_what_is_left()
             raise click.ClickException(f"The output cannot be written: {error.strerror or error}.") from error
+
+
+def _forget_what_is_left() -> None:
+    """Let what nobody can read go nowhere, so that the interpreter's end does not try to write it once more."""
+    with suppress(OSError, ValueError):  # an output that is no file has nothing left
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _write_what_can_be_written() -> None:

@@ -119,7 +119,7 @@ _seldom: Final = st.sampled_from([False] * 5 + [True])
 starts: Final = st.builds(
     Start,
     at=_at,
-    tool=st.integers(0, 5),
+    tool=st.sampled_from([0, 1, 2, 3, 4, 5, 5]),
     to=st.sampled_from("ab"),
     note=st.sampled_from("xy"),
     run=st.sampled_from([0, 0, 0, 1, None]),

@@ -96,16 +96,22 @@ class EffectMachine(RuleBasedStateMachine):
             raise
 
     def _start(self, event: Start) -> None:
-        """Begin any call, while there are few effects, so that each of them has a life."""
+        """Begin any call, while there are few effects, so that each of them has a life.
+
+        A tool without roles is named by its arguments more often than others: only so it has siblings.
+        """
         example = self.example
         if len(example.intents.records) < MANY_EFFECTS:
-            run = 0 if event.run is None and event.rule != "business_key" else event.run
+            tool = example.tool(event.tool)
+            has_roles = example.intents.tools[tool].has_roles
+            rule = "once" if event.rule == "business_key" and not has_roles else event.rule
+            run = 0 if event.run is None and rule != "business_key" else event.run
             call = Call(
-                tool=example.tool(event.tool),
+                tool=tool,
                 to=event.to,
                 note=event.note,
                 run=None if run is None else example.run(run),
-                rule=event.rule,
+                rule=rule,
                 occurrence=event.occurrence,
             )
             example.begin(event.at, call, str(uuid4()), Terms(lease=event.lease))
