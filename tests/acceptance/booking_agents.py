@@ -30,7 +30,7 @@ def say(word: str) -> None:
     print(word, flush=True)
 
 
-@guard.tool(resource=CALENDAR, lease_seconds=1, wait_seconds=0.5, deadline_seconds=0, identity=["/start", "/minutes"])
+@guard.tool(resource=CALENDAR, lease_seconds=1, wait_seconds=20, deadline_seconds=0, identity=["/start", "/minutes"])
 def book(start: datetime, minutes: int, name: str) -> str:
     """Enter a booking, after a moment of thought."""
     time.sleep(random.uniform(0, 0.03))  # noqa: S311

@@ -182,7 +182,8 @@ def loses_cancellations(ask: Ask, clock: Clock) -> Ask:
         if not path.endswith("/cancel"):
             return ask(method, path, body)
         held = ask("GET", path.removesuffix("/cancel"), None)
-        return _told(held, 200, state="failed") if held.body["state"] == "pending" else ask(method, path, body)
+        is_possible = held.body["state"] == "pending" and held.body["settles_at"] is None
+        return _told(held, 200, state="failed") if is_possible else ask(method, path, body)
 
     return lie
 

@@ -117,7 +117,8 @@ class EffectMachine(RuleBasedStateMachine):
             example.begin(event.at, call, str(uuid4()), Terms(lease=event.lease))
 
     def _again(self, event: Again) -> None:
-        call = self._changed(self._record(event.which).call, event.change)
+        record = self._known(event.which) if event.delivers else self._record(event.which)
+        call = self._changed(record.call, event.change)
         if event.is_given_up:
             self.example.release(event.at, call, str(uuid4()))
         else:
@@ -178,6 +179,10 @@ class EffectMachine(RuleBasedStateMachine):
     def _waiting(self, which: int) -> Record:
         """Return one of the effects, most often one that an operator would end or open again."""
         return self._ranked(which, ["pending", "in_doubt", "failed", "executing", "succeeded"])
+
+    def _known(self, which: int) -> Record:
+        """Return one of the effects, most often one of which an agent knows the end."""
+        return self._ranked(which, ["succeeded", "failed", "pending", "in_doubt", "executing"])
 
     def _ranked(self, which: int, states: list[State]) -> Record:
         records = sorted(self.example.touched(), key=lambda record: states.index(record.effect.state))

@@ -71,4 +71,4 @@ def test_a_service_does_what_the_design_says(
 def test_two_replicas_do_together_what_the_design_says_of_one(
     open_world: OpenWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    search(open_world(2), 7, capsys)
+    search(open_world(2), 30, capsys)
