@@ -16,7 +16,8 @@ from guard.service.outcomes import BeginOutcome, Replayed
 from guard.service.reconsider import CANCELLED
 from guard.service.ruling import barred
 from guard.service.verdicts import refusal
-from twiceshy_contract.effects import ErrorOutcome, Outcome
+from twiceshy_contract.effects import Outcome
+from twiceshy_contract.outcomes import ErrorOutcome
 
 DENIED_TYPE = "ApprovalDenied"
 """The type of the error that a denied effect is answered with."""

@@ -10,7 +10,8 @@ from guard.core.situation import Event
 from guard.service.amend import Amend, Amendment
 from guard.service.outcomes import Refused, ReportOutcome, Settled
 from guard.service.questions import Questions
-from twiceshy_contract.effects import ErrorOutcome, Outcome
+from twiceshy_contract.effects import Outcome
+from twiceshy_contract.outcomes import ErrorOutcome
 from twiceshy_contract.reconsider import CancelRequest, ReopenRequest
 
 CANCELLED: Final = "Cancelled"

@@ -16,7 +16,8 @@ from twiceshy._steps import Flow
 from twiceshy._transports.base import Request
 from twiceshy.exceptions import ApprovalAwaited, ApprovalDenied, EffectRef
 from twiceshy_contract.approvals import ApprovalState
-from twiceshy_contract.effects import BeginRequest, ErrorOutcome
+from twiceshy_contract.effects import BeginRequest
+from twiceshy_contract.outcomes import ErrorOutcome
 from twiceshy_contract.problems import Problem
 
 DENIED_TYPE: Final = "ApprovalDenied"

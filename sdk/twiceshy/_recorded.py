@@ -13,7 +13,8 @@ from twiceshy._restore import Misfit, is_opaque, refuse_opaque, restore, untag
 from twiceshy._results import returns_nothing
 from twiceshy._said import ended, note
 from twiceshy.exceptions import ClaimedByAnother, EffectRef, RecordError, RecordMismatch, Rejected
-from twiceshy_contract.effects import ErrorOutcome, Outcome
+from twiceshy_contract.effects import Outcome
+from twiceshy_contract.outcomes import ErrorOutcome
 
 T = TypeVar("T")
 _log = logging.getLogger("twiceshy")

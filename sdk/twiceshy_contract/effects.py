@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from twiceshy_contract.events import MAX_EVENTS, Event
 from twiceshy_contract.names import (
     BusinessKey,
     CallerStep,
@@ -22,6 +23,7 @@ from twiceshy_contract.names import (
     WaitSeconds,
     Worker,
 )
+from twiceshy_contract.outcomes import ErrorOutcome, TypeName
 from twiceshy_contract.probes import ProbeView
 from twiceshy_contract.wire import EffectKey
 
@@ -38,7 +40,8 @@ class BeginRequest(_Request, frozen=True, kw_only=True):
     `delivered` are keys whose outcomes the caller knows from earlier answers of this run. `distinct` says that this
     is another intent than one that is in doubt. `requester` is the person for whom the agent acts. `priority` is that
     of the hold on the tool's resource. `saga` is the saga that the effect belongs to, `compensates` the key of the
-    saga's effect that it takes back.
+    saga's effect that it takes back. `events` are those of the run's log that may not be kept yet, by the writer of
+    this `epoch`: they are appended before anything else, and stay, whatever the answer is.
     """
 
     tool: ToolName
@@ -58,18 +61,12 @@ class BeginRequest(_Request, frozen=True, kw_only=True):
     priority: Priority = 0
     saga: RunName | None = None
     compensates: EffectKey | None = None
+    events: Annotated[tuple[Event, ...], msgspec.Meta(max_length=MAX_EVENTS)] = ()
+    epoch: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
-
-TypeName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-"""The qualified name of a Python type as the agent knows it, such as `shop.Hold` or `list[shop.Hold]`."""
-
-
-class ErrorOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A recorded error: the exception's type name, its message, and data that the tool gave."""
-
-    type: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-    message: str
-    data: object = None
+    def __post_init__(self) -> None:
+        if self.events and (self.epoch is None or self.run is None):
+            raise ValueError("`events` are of a `run`, and written by its writer: name the `epoch` that it was given")
 
 
 class ReportedError(ErrorOutcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,12 +117,15 @@ class SharedFrom(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None
 
 
-Provenance = Literal["recorded", "simulator"]
-"""Where a fork's answer comes from: its parent's record, or the tool's simulator."""
+Provenance = Literal["recorded", "simulator", "injected"]
+"""Where a fork's answer comes from: its parent's record, the tool's simulator, or a person."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What every answer about one effect carries. `step` counts the run's effects; it enters no key."""
+    """What every answer about one effect carries. `step` counts the run's effects; it enters no key.
+
+    `next_seq` is where the run's log goes on, where the request brought events.
+    """
 
     key: EffectKey
     state: PublicState
@@ -136,6 +136,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     occurrence: int
     generation: int
     fence: int
+    next_seq: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class ExecuteAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="execute"):
@@ -178,6 +179,7 @@ class StubAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision"
     rule: str
     origin: EffectKey | None = None
     drift: Drift | None = None
+    next_seq: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class AwaitAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="await_approval"):

@@ -14,6 +14,7 @@ ProblemCode = Literal[
     "approval-expired",
     "arguments-changed",
     "attempts-exhausted",
+    "blobs-missing",
     "changed-since",
     "decided-already",
     "edit-refused",
@@ -31,11 +32,14 @@ ProblemCode = Literal[
     "not-found",
     "not-possible",
     "outcome-in-doubt",
+    "recording-diverged",
+    "recording-gap",
     "registry-changed",
     "resource-held",
     "retry-later",
     "run-finished",
     "run-suspended",
+    "run-taken-over",
     "saga-over",
     "sibling-in-doubt",
     "store-unavailable",
@@ -111,6 +115,11 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The effect was tried as often as its tool allows",
         remedy="Find out why every attempt failed, then begin again with `reopen: true`, or let an operator reopen it.",
+    ),
+    "blobs-missing": ProblemKind(
+        status=409,
+        title="An event names values that are not kept",
+        remedy="Nothing was appended. Send the texts of the digests in `paths` as `blobs`, with the same events.",
     ),
     "changed-since": ProblemKind(
         status=409,
@@ -198,6 +207,16 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         title="The effect's state does not allow this",
         remedy="Nothing was changed. Read the effect, or the saga, and see in the documents what is possible then.",
     ),
+    "recording-diverged": ProblemKind(
+        status=409,
+        title="The run's log has another event at this number",
+        remedy="Nothing was appended. A log is written once: read it, and go on from its end or under another run.",
+    ),
+    "recording-gap": ProblemKind(
+        status=409,
+        title="Events are missing between the run's log and these",
+        remedy="Nothing was appended. Send the events from the log's end on.",
+    ),
     "registry-changed": ProblemKind(
         status=409,
         title="The registry is not as it was planned on",
@@ -228,6 +247,11 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The fork stops at a call that may not run live",
         remedy="Nothing ran. Register a simulator, or allow the tool when the fork is made.",
+    ),
+    "run-taken-over": ProblemKind(
+        status=409,
+        title="Another process records the run now",
+        remedy="Stop here: what you began may still be committed, and is kept. Nothing new is taken from you.",
     ),
     "saga-over": ProblemKind(
         status=409,

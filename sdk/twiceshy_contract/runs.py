@@ -1,19 +1,48 @@
 """Wire structs of a run: one execution of an agent."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from twiceshy_contract.forks import LiveTerms, Reads
 from twiceshy_contract.names import RunName
+from twiceshy_contract.policies import Part
 
 RunState = Literal["open", "finished", "failed", "cancelled"]
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
+FactName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,49}$(?!\n)")]
+Fact = bool | int | float | Annotated[str, msgspec.Meta(max_length=500)]
 
 
-class OpenRunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Open a run, or find it open."""
+class RunAbout(Part, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run is: enough to tell in which surroundings its agent worked, and to find it again.
+
+    `reference` is the business's own name of what it was about, such as a contract. `input` is what the agent was
+    given, in payload form.
+    """
+
+    workflow: _Text | None = None
+    agent: _Text | None = None
+    agent_version: _Text | None = None
+    prompt_version: _Text | None = None
+    model: _Text | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    tags: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=50)] = ()
+    reference: _Text | None = None
+    input: object = msgspec.UNSET
+
+
+class OpenRunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Open a run, or find it open.
+
+    With `record` the caller becomes the one writer of its log, and whoever wrote before is fenced. `about` is kept of
+    the first opening that says it. `parent` makes it a child of that run.
+    """
 
     run: RunName
+    record: bool = False
+    about: RunAbout | None = None
+    parent: RunName | None = None
 
 
 class FinishRunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -22,10 +51,17 @@ class FinishRunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     as_: Literal["finished", "failed", "cancelled"] = msgspec.field(name="as", default="finished")
 
 
-class RunView(msgspec.Struct, frozen=True, kw_only=True):
-    """A run; `effects` is the `step` of its newest effect.
+class RunFacts(Part, frozen=True, kw_only=True):
+    """What became known of a run, whenever that was: its outcome, a score, that it was escalated."""
 
-    A fork says of which run it is, and its terms; its steps count on from the cut, `at`.
+    facts: Annotated[dict[FactName, Fact], msgspec.Meta(min_length=1, max_length=50)]
+
+
+class RunView(msgspec.Struct, frozen=True, kw_only=True):
+    """A run; `effects` is the `step` of its newest effect, `events` the number of the newest event of its log.
+
+    A fork says of which run it is, and its terms; its steps count on from the cut, `at`. `epoch` is that of the
+    log's writer (0: it was never recorded). `credential` is the token that drives a fork, told to who makes it.
     """
 
     run: str
@@ -38,6 +74,12 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     at: int | msgspec.UnsetType = msgspec.UNSET
     reads: Reads | msgspec.UnsetType = msgspec.UNSET
     live: tuple[LiveTerms, ...] | msgspec.UnsetType = msgspec.UNSET
+    events: int = 0
+    epoch: int = 0
+    parent: str | None = None
+    about: RunAbout | None = None
+    facts: dict[str, Fact] = {}
+    credential: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):

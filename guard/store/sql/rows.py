@@ -26,6 +26,7 @@ from guard.core.runs import Run
 from guard.core.tools import Tool
 from guard.ports.steps import Insert, Replace
 from guard.store.sql.codes import REPORT_CODES, REPORTS, RULE_CODES, RULES, RUN_STATES, STATE_CODES, STATES
+from twiceshy_contract.runs import RunAbout
 from twiceshy_contract.tools import ToolDeclaration
 
 Row = Sequence[Any]
@@ -37,6 +38,7 @@ EFFECT_WIDTH: Final = 38
 
 _declarations: Final = msgspec.json.Decoder(ToolDeclaration)
 _forks: Final = msgspec.json.Decoder(Fork)
+_abouts: Final = msgspec.json.Decoder(RunAbout)
 
 
 def effect_of(row: Row, earlier: Sequence[Row] = ()) -> Effect:
@@ -97,7 +99,25 @@ def evidence_of(row: Row) -> Evidence:
 
 def run_of(row: Row) -> Run:
     """Return the run of a row of `runs`."""
-    id_, tenant, name, state, effects, started_at, ended_at, _, fork, expired_at, *_ = row
+    (
+        id_,
+        tenant,
+        name,
+        state,
+        effects,
+        started_at,
+        ended_at,
+        _,
+        fork,
+        expired_at,
+        _,
+        epoch,
+        events,
+        about,
+        _,
+        _,
+        child_of,
+    ) = row
     return Run(
         id=RunId(_uuid_of(id_)),
         tenant=TenantId(tenant),
@@ -108,6 +128,10 @@ def run_of(row: Row) -> Run:
         ended_at=ended_at,
         fork=None if fork is None else _forks.decode(fork),
         expired_at=expired_at,
+        epoch=epoch,
+        events=events,
+        about=None if about is None else _abouts.decode(about),
+        child_of=child_of,
     )
 
 

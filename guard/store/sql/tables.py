@@ -51,6 +51,7 @@ tenants: Final = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     column("name", sa.Text),
+    optional("salt", sa.LargeBinary),
     sa.UniqueConstraint("name", name="tenants_name"),
 )
 
@@ -68,6 +69,12 @@ runs: Final = sa.Table(
     optional("fork", sa.LargeBinary),
     optional("expired_at", sa.BigInteger),
     optional("kept_until", sa.BigInteger),
+    sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("events", sa.BigInteger, nullable=False, server_default="0"),
+    optional("about", sa.LargeBinary),
+    optional("workflow", sa.Text),
+    optional("reference", sa.Text),
+    optional("child_of", sa.Text),
     sa.UniqueConstraint("tenant", "name", name="runs_name"),
     postgresql_with={"fillfactor": 50},
 )
@@ -155,6 +162,33 @@ sa.Index(
 )
 sa.Index("runs_kept", runs.c.kept_until, postgresql_where=KEPT_RUNS, sqlite_where=KEPT_RUNS)
 sa.Index("runs_parent", runs.c.parent_id, postgresql_where=_FORKED, sqlite_where=_FORKED)
+_REFERRED: Final = sa.text("reference IS NOT NULL")
+_OF_WORKFLOW: Final = sa.text("workflow IS NOT NULL")
+_CHILDREN: Final = sa.text("child_of IS NOT NULL")
+sa.Index(
+    "runs_reference",
+    runs.c.tenant,
+    runs.c.reference,
+    runs.c.id,
+    postgresql_where=_REFERRED,
+    sqlite_where=_REFERRED,
+)
+sa.Index(
+    "runs_workflow",
+    runs.c.tenant,
+    runs.c.workflow,
+    runs.c.id,
+    postgresql_where=_OF_WORKFLOW,
+    sqlite_where=_OF_WORKFLOW,
+)
+sa.Index(
+    "runs_child_of",
+    runs.c.tenant,
+    runs.c.child_of,
+    runs.c.id,
+    postgresql_where=_CHILDREN,
+    sqlite_where=_CHILDREN,
+)
 
 attempts: Final = sa.Table(
     "attempts",
