@@ -57,9 +57,10 @@ def is_over(effect: Effect, event: Event, rules: Rules, now: Instant) -> bool:
 
     A window that has passed does so however the effect ended; so does the caller's knowledge of what an idempotent tool
     said, unless the caller has given the intent a name of its own; and success, where its tool may repeat or asks.
+    Where calls are counted, none makes room: a later instance is asked for by its number.
     """
     life = effect.life
-    if life.ended_at is None or not effect.is_final or _is_own(effect, event):
+    if life.ended_at is None or not effect.is_final or rules.is_counted or _is_own(effect, event):
         return False
     if _is_window_passed(life.ended_at, rules, now):
         return True

@@ -6,11 +6,11 @@ import msgspec
 
 from guard.core.effects import Effect
 from guard.core.keys import downstream_key
-from guard.core.redaction import REDACTED
 from guard.core.templates import Known, rendered, unfound
 from twiceshy_contract.canonical import canonical
 from twiceshy_contract.effects import Outcome
 from twiceshy_contract.policies import Compensation
+from twiceshy_contract.redaction import REDACTED
 from twiceshy_contract.refusals import JsonValue, Refusal, pointer, steps_of
 
 _ANOTHER_MARK: Final = "[another redacted value]"

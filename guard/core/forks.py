@@ -2,10 +2,14 @@
 
 Its steps go on from the cut, so that a place in its record is one number: up to `at` it is its parent's, after it its
 own. A fork of a fork has the record of both.
+
+A child of a fork, and each run below it, obeys the fork's terms: it may never do more than the run that started it. It
+has a record of its own, that of the run which its parent's record started under the same name.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from itertools import takewhile
+from typing import Final, Literal
 
 import msgspec
 
@@ -15,6 +19,9 @@ from twiceshy_contract.forks import Reads
 from twiceshy_contract.names import ToolName
 from twiceshy_contract.policies import Expression
 from twiceshy_contract.refusals import Refusal
+
+DEEPEST: Final = 32
+"""Runs around a run below a fork: so many blocks within each other are a programming mistake."""
 
 Allowance = Literal["not named", "other arguments", "used up", "allowed"]
 """What the terms of a fork say of a call that would really run."""
@@ -29,17 +36,54 @@ class LiveTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a fork comes from and what it may do: up to step `at` of its parent all is from the record."""
+    """Where a fork comes from and what it may do: up to step `at` of its parent all is from the record.
+
+    One of a log was cut at an `event` of it, and `overrides` is the digest of what was put into that. A child of a fork
+    is one itself: `within` are the runs around it, first the one that was forked. Its record `is_empty` where its
+    parent's record started no such child.
+    """
 
     parent: str
     parent_id: RunId
     at: int
     reads: Reads = "live"
     live: tuple[LiveTool, ...] = ()
+    event: int | None = None
+    overrides: str | None = None
+    within: tuple[RunId, ...] = ()
+    is_empty: bool = False
+
+    def counted_in(self, run: RunId) -> RunId:
+        """Return the run that was forked, under which the live calls of all below it count; `run` is this one."""
+        return self.within[0] if self.within else run
 
     def terms_of(self, tool: str) -> LiveTool | None:
         """Find what is said of a tool that may really run."""
         return next((terms for terms in self.live if terms.tool == tool), None)
+
+
+def is_within(run: RunId, fork: Fork | None, root: RunId) -> bool:
+    """Say whether a run is the fork `root`, or lies below it."""
+    return run == root or (fork is not None and root in fork.within)
+
+
+def child_of(parent: RunId, fork: Fork, record: tuple[str, RunId] | None) -> Fork:
+    """Return what a child of a fork is: it may do what its parent may. `record` is the run that it has the record of.
+
+    Nothing of that record is before the cut: a child that was over by then is never started again.
+    """
+    within = (*fork.within, parent)
+    fork = msgspec.structs.replace(fork, event=None, overrides=None)
+    if record is None:
+        return msgspec.structs.replace(fork, at=0, within=within, is_empty=True)
+    name, run = record
+    return msgspec.structs.replace(fork, parent=name, parent_id=run, at=0, within=within, is_empty=False)
+
+
+def counterpart(child: str, parent: str, record: str) -> str | None:
+    """Return how the child of a run is called in that run's record; None where the child has not its parent's name."""
+    rest = child.removeprefix(parent)
+    return record + rest if rest and rest != child else None
 
 
 def allowance(terms: LiveTool | None, known: Known, made: int) -> Allowance:
@@ -87,6 +131,9 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
 
 def lineage(fork: Fork, ancestors: Sequence[Fork]) -> Lineage:
     """Return the record of a fork. `ancestors` is its parent as a fork, its grandparent as one, and so on."""
+    if fork.is_empty:
+        return Lineage(head=(), tail=())
+    ancestors = list(takewhile(lambda ancestor: not ancestor.is_empty, ancestors))
     head: list[Span] = []
     tail: list[Span] = []
     rest: list[Span] = []

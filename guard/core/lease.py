@@ -18,7 +18,8 @@ STRICTNESS: Final[tuple[EffectClass, ...]] = ("read", "idempotent", "side_effect
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """What the tool's declaration says about the life of its effects.
 
-    `window` slides from an effect's end: after it the same intent is a new one.
+    `window` slides from an effect's end: after it the same intent is a new one. Where `is_counted`, each call says
+    which of its like it is: no other one is meant by it, whatever has ended.
     """
 
     effect_class: EffectClass = "side_effect"
@@ -29,6 +30,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     settle: Duration = SETTLE
     repeat: Repeat = "replay"
     window: Duration | None = None
+    is_counted: bool = False
 
 
 def stricter(one: EffectClass, other: EffectClass) -> EffectClass:

@@ -3,6 +3,9 @@
 Up to the cut all is from the record. After it a call is answered from what the parent's record still holds; what is not
 there may really run if the fork's terms name the tool, or if it only reads; else its simulator answers; else the fork
 stops. The registry's rule is a ceiling over all that comes after the cut.
+
+Where a fork stopped, a person may have answered the call: with an outcome, with no, or with yes for this one call. Such
+an answer counts before all rules but the registry's `deny`; what the tool itself asks of persons is asked all the same.
 """
 
 from collections.abc import Mapping
@@ -23,6 +26,8 @@ Recorded = Literal["nothing", "before the cut", "after the cut", "arguments diff
 """What the record has for a call. The last two are said of its own place before the cut, and of what it was given."""
 Simulated = Literal["nothing", "an outcome", "a failure"]
 """What the tool's simulator has for a call; it fails where its template does not fit the arguments."""
+Answered = Literal["nothing", "injected", "denied", "allowed"]
+"""What a person answered a call at which the fork stopped: an outcome, no, or yes for this one call."""
 Standing = Literal["not needed", "missing", "open", "approved", "expired", "denied"]
 """How the approval stands that a call needs to really run."""
 
@@ -51,6 +56,7 @@ class ForkedCall(msgspec.Struct, frozen=True, kw_only=True):
     simulated: Simulated
     approval: Standing
     reads: Reads
+    answered: Answered = "nothing"
 
     @property
     def effect_class(self) -> EffectClass:
@@ -79,9 +85,25 @@ def rule_on(call: ForkedCall) -> Ruled:
     """Decide about a call in a fork."""
     if call.recorded == "before the cut":
         return Ruled("recorded", "before the cut")
+    if call.answered != "nothing":
+        return _answered(call)
     if call.recorded == "arguments differ" or call.recorded == "outcome unknown":  # noqa: PLR1714 - narrows the type
         return Ruled("suspend", call.recorded)
     return _after_the_cut(call)
+
+
+def _answered(call: ForkedCall) -> Ruled:
+    """Decide about a call that a person answered. `approval` is only what the tool's own rules ask for."""
+    if call.ceiling == "deny":
+        return Ruled("deny", "registry: deny")
+    if call.answered == "injected":
+        return Ruled("stub", "injected")
+    if call.answered == "denied":
+        return Ruled("deny", "denied by a person")
+    if call.approval == "denied":
+        return Ruled("deny", "approval denied")
+    is_agreed = call.approval in ("not needed", "approved")
+    return Ruled("live", "allowed once") if is_agreed else Ruled("suspend", "needs approval")
 
 
 def _after_the_cut(call: ForkedCall) -> Ruled:

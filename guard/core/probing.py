@@ -13,7 +13,6 @@ import msgspec
 from guard.core.arguments import arguments_of
 from guard.core.effects import SECOND, Duration, Effect
 from guard.core.keys import downstream_key
-from guard.core.redaction import REDACTED
 from guard.core.templates import (
     Known,
     as_tagged,
@@ -27,6 +26,7 @@ from guard.core.templates import (
 )
 from twiceshy_contract.canonical import canonical
 from twiceshy_contract.policies import HttpProbe
+from twiceshy_contract.redaction import REDACTED
 from twiceshy_contract.refusals import JsonValue, Refusal
 from twiceshy_contract.strict_json import decode
 from twiceshy_contract.variables import SECRET_PREFIX

@@ -59,6 +59,9 @@ class ForkStore(Protocol):
     async def ancestors(self, run: RunId) -> list[Fork]:
         """Return the run as a fork, its parent as one, and so on to the first that is none."""
 
+    async def behind(self, runs: Sequence[RunId]) -> list[RunId]:
+        """Return the runs that any of these goes on from as a fork, those that these go on from, and so on."""
+
     async def pinned(self, run: RunId, tool: str) -> int | None:
         """Return the version of a tool that a run keeps to."""
 
@@ -88,6 +91,9 @@ class ForkStore(Protocol):
 
     async def let(self, fork: RunId, tool: str) -> list[Key]:
         """Return the keys of the tool's calls that were let run in the fork."""
+
+    async def is_let(self, fork: RunId, key: Key) -> bool:
+        """Say whether the call of a key was let run in the fork, whatever its tool."""
 
     async def let_run(self, fork: RunId, tool: str, key: Key, most: int | None) -> bool:
         """Let the call of a key run, unless as many others as `most` are let; say whether it may."""

@@ -2,7 +2,8 @@
 
 Of a final effect that has expired a tombstone stays: its key, tool, state, digests, times and latest attempt. Gone are
 its arguments, outcome, worker, resolution, earlier attempts and evidence, and what persons were shown of it. Of a run
-that has expired goes what was counted of it, and what it was given as a fork; of holds goes all.
+that has expired goes what was counted of it, its log, and what it was given as a fork; of holds goes all. What logs
+hold by content stays, for other logs may hold it too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,12 @@ class RetentionStore(Protocol):
         """Turn final effects of a run, of the tools that are kept no longer after its end, into tombstones.
 
         Those of a saga that goes on are kept. Unless there may be more than the limit, the run is to be looked at when
-        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself. What a fork was
-        given is kept as long as a run's effects, and goes then, as many rows at a time, before the fork expires.
+        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself. Its log, and what
+        a fork was given, are kept as long as a run's effects; once the run has expired nobody reads them any more.
+        """
+
+    async def empty(self, run: RunId, limit: int) -> bool:
+        """Delete what an expired run has besides its effects, up to so many rows of a kind; say whether it has more.
+
+        Where it does not, the run is never looked at again. Of a run that has not expired nothing is deleted.
         """

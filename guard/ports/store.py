@@ -10,16 +10,21 @@ from guard.core.forks import Fork
 from guard.core.runs import Run
 from guard.core.tools import Declared, Held, Moved, Planned, Tool
 from guard.ports.approvals import ApprovalStore
+from guard.ports.events import EventStore
 from guard.ports.flags import FlagStore
 from guard.ports.forks import ForkStore
 from guard.ports.holds import HoldStore
 from guard.ports.loops import LoopStore
+from guard.ports.pauses import PauseStore
 from guard.ports.probes import ProbeStore
 from guard.ports.retention import RetentionStore
+from guard.ports.run_facts import RunFactStore
 from guard.ports.sagas import SagaStore
+from guard.ports.salts import SaltStore
+from guard.ports.search import RunFilter, SearchStore
 from guard.ports.steps import Step, StepResult
 from twiceshy_contract.names import PublicState
-from twiceshy_contract.runs import RunState
+from twiceshy_contract.runs import RunAbout, RunState
 from twiceshy_contract.tools import ToolDeclaration
 
 
@@ -160,16 +165,23 @@ class RunStore(Protocol):
     async def get(self, tenant: TenantId, name: str) -> Run | None:
         """Find a run."""
 
-    async def fork(self, tenant: TenantId, name: str, fork: Fork) -> Run:
-        """Make a run that is a fork, and keeps to its parent's versions of tools; or find the run of that name."""
+    async def fork(self, tenant: TenantId, name: str, fork: Fork, child_of: str | None = None) -> Run:
+        """Make a run that is a fork, and keeps to its parent's versions of tools; or find the run of that name.
+
+        One that is `child_of` a fork is listed as a fork only of the run that it has the record of.
+        """
 
     async def end(self, tenant: TenantId, name: str, state: RunState) -> Run | None:
         """End an open run; return it as it stands (an ended one unchanged), or None where there is none."""
 
-    async def page(
-        self, tenant: TenantId, state: RunState | None, limit: int, after: str | None, parent: RunId | None = None
-    ) -> tuple[list[Run], str | None]:
-        """Return runs, or the forks of one, newest first, and the cursor of the next page.
+    async def tell(self, tenant: TenantId, name: str, about: RunAbout | None, parent: str | None) -> Run:
+        """Find a run, or make it, open, as a child of its parent; keep what it is about where nobody said so yet.
+
+        A run that is there with another parent, or with none, is returned as it is.
+        """
+
+    async def page(self, tenant: TenantId, chosen: RunFilter) -> tuple[list[Run], str | None]:
+        """Return runs, newest first, and the cursor of the next page.
 
         Raises ValueError for a foreign cursor.
         """
@@ -183,6 +195,9 @@ class ToolStore(Protocol):
 
     async def pin(self, tenant: TenantId, wishes: Sequence[Pin]) -> list[Tool | None]:
         """Pin a version of a tool to each run, unless one is pinned; return what is pinned (None: undeclared)."""
+
+    async def pinned(self, tenant: TenantId, run: RunId, names: Sequence[str]) -> dict[str, Tool]:
+        """Return the declared versions of these tools that are pinned to a run. None is pinned by that."""
 
     async def plan(self, tenant: TenantId, declared: Mapping[str, ToolDeclaration]) -> list[Planned]:
         """Say what these declarations would make of their tools, in their order. Nothing is written."""
@@ -224,6 +239,14 @@ class Store(Protocol):
         """Runs."""
 
     @property
+    def run_facts(self) -> RunFactStore:
+        """What became known of runs."""
+
+    @property
+    def search(self) -> SearchStore:
+        """Recorded calls, found by what is indexed of them."""
+
+    @property
     def tools(self) -> ToolStore:
         """The registry."""
 
@@ -232,12 +255,24 @@ class Store(Protocol):
         """Which attempts of each run began a slot."""
 
     @property
+    def events(self) -> EventStore:
+        """The logs of runs, and what they hold by content."""
+
+    @property
     def retention(self) -> RetentionStore:
         """Records that are kept for a time."""
 
     @property
     def forks(self) -> ForkStore:
         """The records of forks."""
+
+    @property
+    def pauses(self) -> PauseStore:
+        """Calls at which forks stopped."""
+
+    @property
+    def salts(self) -> SaltStore:
+        """What things are named under that nobody else may name."""
 
     @property
     def flags(self) -> FlagStore:

@@ -72,7 +72,8 @@ class Begin:
                 continue
             if isinstance(outcome, Replayed):
                 self._records.keep(outcome.effect)
-            return outcome if passed.is_plain else await self._gates.confirmed(passed, outcome)
+            is_done = passed.is_plain and call.request.epoch is None
+            return outcome if is_done else await self._gates.confirmed(passed, outcome)
 
     def _replayed(self, call: NamedCall) -> Replayed | None:
         """Answer from what this process has seen; None where only the database can say."""
@@ -170,7 +171,7 @@ def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome | Over | 
     found = yield _first(call, rank, token, lease)
     while True:
         if isinstance(found, Written):
-            return Granted(effect=found.effect, token=token, at=found.at, lease=lease)
+            return Granted(effect=found.effect, token=token, at=found.at, lease=lease, is_new=True)
         if isinstance(found, Overruled):
             return Overtaken()
         if not isinstance(found, Found):

@@ -14,7 +14,6 @@ from guard.core.approvals import Approval, Edit
 from guard.core.arguments import Reading, arguments_of
 from guard.core.effects import AttemptToken, Effect, TenantId
 from guard.core.keys import slot
-from guard.core.redaction import marks, restored
 from guard.core.resources import span_of
 from guard.core.situation import Event
 from guard.ports.approvals import ApprovalStore
@@ -27,6 +26,7 @@ from guard.service.registry import KnownTool
 from twiceshy_contract.canonical import canonical, is_tag, normal_form
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.names import KeyRule
+from twiceshy_contract.redaction import marks, restored
 from twiceshy_contract.refusals import JsonValue, Refusal
 
 _NOT_KNOWN: Final = (

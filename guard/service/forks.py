@@ -1,7 +1,8 @@
 """The gates of forks: what a call in one hears in the place of a lease, and how many calls may really run.
 
-No call of a fork comes to its begin but one that the policy lets run. What was given of the record is written down with
-the answer, so that each effect of it is given for one call only, whatever process asks.
+No call of a fork comes to its begin but one that the policy lets run. What was given of the record is written down
+with the answer, so that each effect of it is given for one call only, whatever process asks. Where the fork stops, a
+pause is kept that a person may answer.
 """
 
 from collections.abc import Mapping
@@ -10,10 +11,12 @@ from typing import Final, assert_never
 
 import msgspec
 
-from guard.core.effects import AttemptToken, Effect, Instant, Key
+from guard.core.effects import AttemptToken, Effect, Instant, Key, RunId
+from guard.core.pauses import PauseAnswer, answered
 from guard.core.situation import Event
 from guard.ports.forks import ForkStore
-from guard.service.fork_rulings import Forked, ForkRulings, Imagined, Judged
+from guard.ports.pauses import PauseStore
+from guard.service.fork_rulings import Forked, ForkRulings, Imagined, Judged, stop_of
 from guard.service.gates import Instance
 from guard.service.naming import NamedCall
 from guard.service.outcomes import BeginOutcome, Refused, Stubbed
@@ -38,6 +41,7 @@ _REASONS: Final[Mapping[PolicyRule, str]] = MappingProxyType(
         "live calls used up": "the record has no answer, and as many calls as the fork allows were let run",
         "arguments not allowed": "the record has no answer, and the fork does not let it run with these arguments",
         "not registered": "the record has no answer, and of a tool that nobody declared the worst is assumed",
+        "denied by a person": "a person was asked, and refuses it",
         "nothing may answer": "the record has no answer, it has no simulator, and the fork does not let it run",
     }
 )
@@ -46,8 +50,9 @@ _REASONS: Final[Mapping[PolicyRule, str]] = MappingProxyType(
 class ForkGate:
     """The early gate: it answers what may not run, and lets the rest pass with what it needs."""
 
-    def __init__(self, store: ForkStore, runs: Runs, rulings: ForkRulings) -> None:
+    def __init__(self, store: ForkStore, pauses: PauseStore, runs: Runs, rulings: ForkRulings) -> None:
         self._store = store
+        self._pauses = pauses
         self._runs = runs
         self._rulings = rulings
 
@@ -57,6 +62,7 @@ class ForkGate:
         run = None if name is None or not call.is_forked else await self._runs.identify(call.tenant, name)
         if run is None or run.fork is None:
             return call
+        call = _numbered(call)
         forked = await self._rulings.forked(run.id, run.fork)
         if call.request.delivered:
             await self._store.deliver(forked.id, [Key(bytes.fromhex(key)) for key in call.request.delivered])
@@ -66,7 +72,9 @@ class ForkGate:
             if passed is not None:
                 return passed
 
-    async def _carried_out(self, call: NamedCall, forked: Forked, judged: Judged) -> NamedCall | BeginOutcome | None:
+    async def _carried_out(  # noqa: PLR0911 - one answer for each decision
+        self, call: NamedCall, forked: Forked, judged: Judged
+    ) -> NamedCall | BeginOutcome | None:
         """Do what was ruled; None where another call was given the effect, or its record has expired, meanwhile."""
         ruled = judged.ruled
         match ruled.decision:
@@ -75,14 +83,20 @@ class ForkGate:
                 if origin is None or origin.outcome is None:
                     return None
                 return _recorded(call, origin, origin.outcome, ruled.rule)
+            case "stub" if ruled.rule == "injected":
+                return await self._injected(call, forked, judged)
             case "stub":
                 return _stubbed(call, judged.simulated or b"{}", ruled.rule)
             case "live":
-                return _let_pass(call, judged)
+                return _let_pass(call, forked, judged)
+            case "suspend" if ruled.rule == "needs approval":
+                return _let_pass(call, forked, judged)
             case "suspend":
-                return _let_pass(call, judged) if ruled.rule == "needs approval" else _stopped(call, forked, ruled.rule)
+                await self._pauses.keep(stop_of(call, forked.id, judged.found.key, ruled.rule))
+                return stopped(call, ruled.rule, forked, judged.found.key)
             case "deny":
-                return _stopped(call, forked, ruled.rule, denied=True)
+                answer = None if judged.pause is None else judged.pause.answer
+                return _denied(stopped(call, ruled.rule, forked), answer)
         assert_never(ruled.decision)
 
     async def _given(self, call: NamedCall, forked: Forked, judged: Judged) -> Effect | None:
@@ -93,12 +107,22 @@ class ForkGate:
         given = await self._store.give(forked.id, found.key, found.origin.intent.key, token)
         return None if given is None else given.origin
 
+    async def _injected(self, call: NamedCall, forked: Forked, judged: Judged) -> Stubbed | None:
+        """Give a person's outcome; None where every call counts and another was given it meanwhile."""
+        token = AttemptToken(call.request.attempt)
+        first = await self._pauses.spend(forked.id, judged.found.key, token)
+        answer = None if judged.pause is None else judged.pause.answer
+        if answer is None or (first != token and call.rules.repeat != "replay"):
+            return None
+        return _injected(call, answer)
+
 
 class LiveCalls:
     """The last gate of a fork's call: it counts those that really run, and lets none run unapproved that must be."""
 
-    def __init__(self, store: ForkStore) -> None:
+    def __init__(self, store: ForkStore, pauses: PauseStore) -> None:
         self._store = store
+        self._pauses = pauses
 
     async def __call__(self, found: Instance) -> NamedCall | BeginOutcome:
         """Let the call pass, or stop the fork at it. Raises StoreUnavailable."""
@@ -113,10 +137,45 @@ class LiveCalls:
             return call  # the begin says how it stands
         if call.needs_approval and standing != "approved":
             if effect is None or effect.life.state == "pending":
-                return _refused(call, "needs approval")
+                return stopped(call, "needs approval")
             return _occupied(call, effect, found.at)
-        may_run = await self._store.let_run(call.run_id, call.request.tool, call.key(call.start), call.most)
-        return call if may_run else _refused(call, "live calls used up")
+        return await self._counted(call, call.run_id)
+
+    async def _counted(self, call: NamedCall, run: RunId) -> NamedCall | Stubbed | Refused:
+        """Let the call run as one of those that the fork allows, or as the one that a person has allowed."""
+        key, root, tool = call.key(call.start), call.counted_in or run, call.request.tool
+        if call.allowed is None and await self._store.let_run(root, tool, key, call.most):
+            return call
+        rule: PolicyRule = "live calls used up" if call.allowed is None else "nothing may answer"
+        stop = stop_of(call, run, key, rule)
+        pause = await self._pauses.find(run, key)
+        answer = None if pause is None else pause.answer
+        word = answered(pause, stop)
+        if answer is None or word == "nothing":
+            await self._pauses.keep(stop)
+            return stopped(call, rule, key=key)
+        if word == "denied":
+            return _denied(stopped(call, "denied by a person"), answer)
+        await self._pauses.spend(run, key, AttemptToken(call.request.attempt))
+        if word == "injected":
+            return _injected(call, answer)
+        await self._store.let_run(root, tool, key, None)
+        return call
+
+
+def _numbered(call: NamedCall) -> NamedCall:
+    """Let a call that says which of its like it is mean that instance, where its tool would have it mean a later one.
+
+    So a program that is run again meets what its calls were given before. Whether an intended repeat is approved is a
+    question of the effects that are there, and stays one.
+    """
+    nth, rules = call.request.nth, call.rules
+    is_repeating = rules.repeat == "allow" or (rules.repeat == "replay" and rules.effect_class == "idempotent")
+    if nth is None or not is_repeating:
+        return call
+    return msgspec.structs.replace(
+        call, start=nth, rules=msgspec.structs.replace(rules, repeat="replay", is_counted=True)
+    )
 
 
 def _occupied(call: NamedCall, effect: Effect, at: Instant) -> Refused:
@@ -127,7 +186,7 @@ def _occupied(call: NamedCall, effect: Effect, at: Instant) -> Refused:
     return refusal("in_doubt", effect, call.rules, at)
 
 
-def _let_pass(call: NamedCall, judged: Judged) -> NamedCall | Refused:
+def _let_pass(call: NamedCall, forked: Forked, judged: Judged) -> NamedCall | Refused:
     """Let a call run: one that only reads without a lease, any other through the gates that follow."""
     if judged.call.effect_class == "read":
         return Refused(
@@ -135,12 +194,16 @@ def _let_pass(call: NamedCall, judged: Judged) -> NamedCall | Refused:
             detail=f"Tool {call.request.tool!r} only reads, and the fork lets it run (rule: {judged.ruled.rule}). "
             "Run it without a begin: it takes no lease.",
         )
+    has_yes = judged.call.answered == "allowed"
     return msgspec.structs.replace(
         call,
         rules=msgspec.structs.replace(call.rules, effect_class=judged.call.effect_class),
         also_asked=judged.also_asked,
-        needs_approval=judged.call.effect_class == "side_effect",
+        needs_approval=judged.call.effect_class == "side_effect" and not has_yes,
         most=None if judged.terms is None else judged.terms.calls,
+        counted_in=forked.root,
+        allowed=judged.found.key if has_yes else None,
+        start=judged.found.rank if has_yes else call.start,
     )
 
 
@@ -163,15 +226,24 @@ def _stubbed(call: NamedCall, outcome: bytes, rule: str) -> Stubbed:
     )
 
 
-def _stopped(call: NamedCall, forked: Forked, rule: PolicyRule, *, denied: bool = False) -> Refused:
-    """Say at which call the fork stops, and why."""
-    stopped = _refused(call, rule, f" of run {forked.fork.parent!r}")
-    return msgspec.structs.replace(stopped, code="forbidden") if denied else stopped
+def _injected(call: NamedCall, answer: PauseAnswer) -> Stubbed:
+    stubbed = _stubbed(call, answer.outcome or b"{}", "injected")
+    return msgspec.structs.replace(stubbed, provenance="injected")
 
 
-def _refused(call: NamedCall, rule: PolicyRule, whose: str = "") -> Refused:
+def _denied(refused: Refused, answer: PauseAnswer | None) -> Refused:
+    """Say that the call is refused for good, in the words of the person who said so, where it was one."""
+    reason = answer.reason if answer is not None and answer.word == "deny" else None
+    why = "" if reason is None else f" The reason: {reason.rstrip('.')}."
+    return msgspec.structs.replace(refused, code="forbidden", detail=f"{refused.detail}{why}")
+
+
+def stopped(call: NamedCall, rule: PolicyRule, forked: Forked | None = None, key: Key | None = None) -> Refused:
+    """Say at which call the fork stops, and why; `key` is that of its pause, where a person can answer it."""
+    whose = "" if forked is None else f" of run {forked.fork.parent!r}"
     return Refused(
         code="run-suspended",
         detail=f"Tool {call.request.tool!r} was not begun in fork {call.request.run!r}{whose}: {_REASONS[rule]} "
         f"(rule: {rule}).",
+        pause=key,
     )

@@ -70,7 +70,7 @@ class Gates:
         intake: Intake,
         early: Sequence[EarlyGate] = (),
         gates: Sequence[Gate] = (),
-        confirm: Confirm | None = None,
+        confirm: Sequence[Confirm] = (),
     ) -> None:
         self._store: Final = store
         self._intake: Final = intake
@@ -103,9 +103,11 @@ class Gates:
 
     async def confirmed(self, call: NamedCall, outcome: BeginOutcome) -> BeginOutcome:
         """Look once more at a call that passed the gates and was granted its lease. Raises StoreUnavailable."""
-        if self._confirm is None or not isinstance(outcome, Granted):
-            return outcome
-        return await self._confirm(call, outcome)
+        for confirm in self._confirm:
+            if not isinstance(outcome, Granted):
+                break
+            outcome = await confirm(call, outcome)
+        return outcome
 
     async def instance(self, call: NamedCall) -> Instance:
         """Find the instance of its slot that a call would name now. Raises StoreUnavailable."""

@@ -46,6 +46,8 @@ class Measures:
         self._probes = self._counter(
             "twiceshy_probes_total", "Answers of providers that were asked over HTTP.", "tool", "said"
         )
+        self._appends = self._counter("twiceshy_appends_total", "Answers to appends to runs' logs.", "answer")
+        self._events = self._counter("twiceshy_events_total", "Events that were kept.")
         self._states = self._counter("twiceshy_states_total", "Effects written, by the state written.", "state")
         self._sizes = self._histogram("twiceshy_batch_size", "Steps in a transaction.", _SIZES)
         self._waits = self._histogram(
@@ -82,6 +84,11 @@ class Measures:
     def probed(self, tool: Tool, said: str) -> None:
         """Count what a provider said of a doubtful effect."""
         self._add(self._probes, _label(tool), said)
+
+    def appended(self, answer: str, events: int) -> None:
+        """Count an answer to an append, and the events that are kept by it."""
+        self._add(self._appends, answer)
+        self._events.inc(events)
 
     def applied(self, size: int, waited: float, took: float) -> None:
         """Count a transaction: its steps, how long the first waited for it, and how long the database took."""

@@ -11,7 +11,6 @@ from guard.core.arguments import Reading, arguments_of
 from guard.core.effects import AttemptToken, Effect, Instant, Intent, Key, RunId, TenantId
 from guard.core.keys import effect_key, slot
 from guard.core.lease import Rules, narrowed, stricter
-from guard.core.redaction import redacted, restored
 from guard.core.situation import ApprovalStanding
 from guard.ports.steps import Consent
 from guard.service.outcomes import Refused
@@ -23,6 +22,7 @@ from guard.service.verdicts import only_reads
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.names import KeyRule
 from twiceshy_contract.policies import ApprovalRule
+from twiceshy_contract.redaction import redacted, restored
 from twiceshy_contract.refusals import Refusal
 
 
@@ -53,7 +53,8 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
     over, and the `hold` that must be held still.
 
     A call that a fork lets run may need an approval whatever its tool says, or by rules that the runs of the fork's
-    record keep to (`also_asked`), and only so many of its tool may run: `most`.
+    record keep to (`also_asked`), and only so many of its tool may run: `most`, counted in the run `counted_in`. Where
+    a person has let it run, it is the call of the key `allowed` and no other.
 
     A call repeats where an instance before `start` has succeeded and its window has not passed, however those between
     ended: a repeat that was denied does not hide the success before it.
@@ -78,6 +79,8 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
     needs_approval: bool = False
     also_asked: tuple[ApprovalRule, ...] = ()
     most: int | None = None
+    counted_in: RunId | None = None
+    allowed: Key | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -155,7 +158,8 @@ class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
         is_own = effect.life.attempt(AttemptToken(self.request.attempt)) is not None
         has_others = effect.intent.slot is not None and (self.is_tenant_wide or effect.delivered)
         is_of_tool = effect.intent.tool == self.request.tool
-        return effect.is_final and is_of_tool and has_others and not self.is_newest and not is_own
+        may_hide = effect.is_final and is_of_tool and has_others and not self.rules.is_counted
+        return may_hide and not self.is_newest and not is_own
 
     def is_of_another_run(self, effect: Effect) -> bool:
         """Say whether an effect was done by another run than the caller's."""

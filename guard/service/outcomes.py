@@ -12,13 +12,17 @@ from twiceshy_contract.problems import ProblemCode
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempt holds a lease of this length. `arguments` are the ones to run in the place of the caller's."""
+    """The attempt holds a lease of this length. `arguments` are the ones to run in the place of the caller's.
+
+    `is_new` says that this begin was granted it: the attempt had it not before.
+    """
 
     effect: Effect
     token: AttemptToken
     at: Instant
     lease: Duration
     arguments: dict[str, object] | None = None
+    is_new: bool = False
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +74,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
     """A problem of the published list, what it is about, and when to ask again (seconds).
 
-    `hold` is the claim that stands in the way.
+    `hold` is the claim that stands in the way, `pause` the key of a call at which a fork stopped.
     """
 
     code: ProblemCode
@@ -79,6 +83,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
     retry_after: float | None = None
     hold: Hold | None = None
+    pause: Key | None = None
 
 
 BeginOutcome = Granted | Replayed | Stubbed | Awaiting | Refused

@@ -163,7 +163,7 @@ class Policy:
 
     async def _standing(self, call: NamedCall, forked: Forked) -> Standing:
         """Say how the approval stands that a call of a fork would need; it covers these arguments and no others."""
-        if forked.id == _NO_RUN or forked.fork.terms_of(call.request.tool) is None:
+        if forked.id == _NO_RUN:
             return "missing"
         instance = (await self._gates.instance(call)).call
         latest = await self._approvals.latest(call.tenant, instance.key(instance.start))

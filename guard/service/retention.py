@@ -51,7 +51,8 @@ class Retention:
 
     async def _expire_of_run(self, run: DueRun) -> bool:
         kept = {tool: await self._kept(run.tenant, tool, has_run=True) for tool in run.tools}
-        return self._gone(await self._store.expire_of_run(run.id, kept, LOOK_AGAIN, RETENTION_BATCH))
+        is_more = self._gone(await self._store.expire_of_run(run.id, kept, LOOK_AGAIN, RETENTION_BATCH))
+        return await self._store.empty(run.id, RETENTION_BATCH) or is_more
 
     def _gone(self, keys: Sequence[Key]) -> bool:
         if keys:

@@ -9,12 +9,12 @@ from guard.core.admission import Expired, NextGeneration, OtherArguments, OtherT
 from guard.core.arguments import arguments_of
 from guard.core.effects import NEVER_GRANTED, AttemptToken, Duration, Effect, Instant, Intent, seconds
 from guard.core.lifecycle import Decision, decide, touch
-from guard.core.redaction import marks, missing, restored
 from guard.core.situation import Event
 from guard.ports.steps import HoldGone, Overruled, Replace, RunClosed, Sibling, Written
 from guard.service.naming import NamedCall
 from guard.service.outcomes import Awaiting, BeginOutcome, Granted, Refused, Replayed, Stubbed
 from guard.service.verdicts import expired, refusal
+from twiceshy_contract.redaction import marks, missing, restored
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +59,7 @@ def rule_on_new(call: NamedCall, event: Event, now: Instant) -> Ruling:
 def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event, now: Instant) -> Ruling:
     after = msgspec.structs.replace(effect, life=decision.life)
     outcome: BeginOutcome
+    is_new_try = decision.life.fence > (effect.life.fence if effect.version else NEVER_GRANTED)
     if decision.verdict == "granted":
         is_recorded = bool(decision.life.unresolved(besides=event.token)) or _is_regranted(decision, effect, call)
         if not is_recorded:
@@ -69,7 +70,8 @@ def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event
         if isinstance(arguments, Refused):
             return Ruling(outcome=arguments)
         token = AttemptToken(call.request.attempt)
-        outcome = Granted(effect=after, token=token, at=now, lease=lease_of(call), arguments=arguments)
+        lease = lease_of(call)
+        outcome = Granted(effect=after, token=token, at=now, lease=lease, arguments=arguments, is_new=is_new_try)
     elif decision.verdict == "replay":
         outcome = Replayed(effect=effect, drift=_drift(call, effect), is_shared=call.is_of_another_run(effect))
     elif decision.verdict == "await_approval" and call.approval is not None:
@@ -87,7 +89,6 @@ def _carry_out(call: NamedCall, effect: Effect, decision: Decision, event: Event
             outcome = msgspec.structs.replace(outcome, detail=f"{outcome.detail} {_whose(effect)}")
     if after == effect and effect.version:
         return Ruling(outcome=outcome)
-    is_new_try = decision.life.fence > (effect.life.fence if effect.version else NEVER_GRANTED)
     must_be_open = is_new_try or not effect.version
     is_first_try = must_be_open and (not effect.version or effect.life.fence == NEVER_GRANTED)
     planned = Replace(

@@ -8,7 +8,6 @@ import msgspec
 from guard.core.effects import SECOND, Effect, Instant, Key, TenantId, seconds
 from guard.core.lease import Rules
 from guard.core.lifecycle import touch
-from guard.core.redaction import REDACTED
 from guard.core.sagas import LATE, Cancel, Done, Move, Plan, Saga, SagaStep, Standing, Stuck, due_of, plan
 from guard.ports.sagas import SagaFilter, SagaRecord, SagaStore, Unfinished
 from guard.service.amend import look
@@ -18,6 +17,7 @@ from guard.service.registry import Registry
 from guard.service.runs import Runs
 from guard.service.saga_writing import SagaWriting
 from twiceshy_contract.names import PublicState
+from twiceshy_contract.redaction import REDACTED
 from twiceshy_contract.sagas import OpenSagaRequest
 
 NOTHING: Final = Plan(marks=(), move=Done())

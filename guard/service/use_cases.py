@@ -19,6 +19,7 @@ from guard.service.approval_gate import ApprovalGate
 from guard.service.approvals import Approvals
 from guard.service.begin import Begin
 from guard.service.claims import Claims
+from guard.service.credentials import Credentials
 from guard.service.deliveries import Deliveries
 from guard.service.edits import Edits
 from guard.service.finish import Commit, Fail
@@ -32,12 +33,16 @@ from guard.service.jitter import Jitter
 from guard.service.loops import Loops
 from guard.service.measures import Measures
 from guard.service.naming import Naming
+from guard.service.pauses import Pauses
 from guard.service.policy import Policy
 from guard.service.preview import Preview
 from guard.service.probe import Asked, Prober
 from guard.service.questions import Questions
+from guard.service.reach import Reach
 from guard.service.reconsider import Cancel, Reopen
+from guard.service.recording import Recording
 from guard.service.records import Records
+from guard.service.redactions import Redactions
 from guard.service.registry import Registry
 from guard.service.release import Release
 from guard.service.renew import Renew
@@ -49,9 +54,11 @@ from guard.service.saga_care import SagaSweep, SettleSaga
 from guard.service.saga_gate import SagaGate
 from guard.service.saga_writing import SagaWriting
 from guard.service.sagas import Sagas
+from guard.service.search import Search
 from guard.service.status import Status
 from guard.service.sweep import Sweep
 from guard.service.waiting import Waiters
+from guard.service.writers import Writers
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +82,9 @@ class UseCases:
         self._intake = Intake(store.effects, self._written, self.measures)
         self.registry = Registry(store.tools)
         self.runs = Runs(store.runs)
+        self.search = Search(store.search, store.run_facts, self.runs)
+        redactions = Redactions(store.tools, self.registry, store.salts)
+        self.recording = Recording(store.events, self.runs, redactions, self.measures)
         self.holds = Holds(store.holds)
         naming = Naming(self.registry, self.runs)
         self.flags = Flags(store.flags)
@@ -87,21 +97,11 @@ class UseCases:
         self.sagas = Sagas(store.sagas, self.registry, self.runs, self._intake, saga_writing)
         self.settle_saga = SettleSaga(store.sagas, self.sagas, saga_writing, self.reopen)
         self.saga_sweep = SagaSweep(store.sagas, self.sagas)
-        saga_gate = SagaGate(store.sagas, self.sagas, self._intake)
-        rulings = ForkRulings(store.forks, self.registry)
-        gates = Gates(
-            store.effects,
-            self._intake,
-            early=(Deliveries(store.effects), ForkGate(store.forks, self.runs, rulings)),
-            gates=(
-                Loops(store.loops, self.flags),
-                saga_gate,
-                ApprovalGate(store.approvals, store.effects, self.runs, self._intake),
-                ClaimResource(self.holds),
-                LiveCalls(store.forks),
-            ),
-            confirm=saga_gate.confirm,
-        )
+        rulings = ForkRulings(store.forks, store.pauses, self.registry)
+        gates = self._gates(store, rulings)
+        self.pauses = Pauses(store.pauses, self.runs)
+        self.credentials = Credentials(store.salts)
+        self.reach = Reach(store.forks, self.runs)
         self.policy = Policy(store.forks, store.approvals, self.registry, self.runs, rulings, gates)
         self.begin = Begin(naming, gates, self._intake, self._waiters, self._records, self.measures)
         self.commit = Commit(amend, self._intake)
@@ -140,8 +140,25 @@ class UseCases:
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
+        await self.recording.close()
         await self._intake.close()
         await self.holds.close()
+
+    def _gates(self, store: Store, rulings: ForkRulings) -> Gates:
+        saga_gate = SagaGate(store.sagas, self.sagas, self._intake)
+        return Gates(
+            store.effects,
+            self._intake,
+            early=(Deliveries(store.effects), ForkGate(store.forks, store.pauses, self.runs, rulings)),
+            gates=(
+                Loops(store.loops, self.flags),
+                saga_gate,
+                ApprovalGate(store.approvals, store.effects, self.runs, self._intake),
+                ClaimResource(self.holds),
+                LiveCalls(store.forks, store.pauses),
+            ),
+            confirm=(saga_gate.confirm, Writers(store.runs, self._intake).confirm),
+        )
 
     def _written(self, result: Written) -> None:
         self._waiters.tell(result.effect)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 from litestar import Response
@@ -27,6 +27,10 @@ class Answer(msgspec.Struct, frozen=True):
     def response(self) -> Response[bytes]:
         """Return what an ordinary route returns."""
         return Response(self.body, status_code=self.status, media_type=self.media_type, headers=dict(self.headers))
+
+    def with_next_seq(self, next_seq: int) -> Self:
+        """Return the same, its body an object that says besides where the run's log goes on."""
+        return msgspec.structs.replace(self, body=b'%b,"next_seq":%d}' % (self.body[:-1], next_seq))
 
     async def send_by(self, send: Send, request_id: str) -> None:
         """Send the answer over ASGI."""

@@ -3,6 +3,9 @@
 Where approvers have tokens of their own, these read everything, decide and take back approvals, and declare tools;
 nothing else. An agent's token decides nothing then, and lowers no rule of approval, so that no agent can approve what
 it asks for itself.
+
+The credential of a fork is a token too, with tokens or without: whoever sends one can do what that fork may, and no
+more.
 """
 
 import hmac
@@ -14,16 +17,24 @@ from typing import Final
 import msgspec
 from litestar.types import HTTPScope
 
+from guard.core.effects import RunId
+from twiceshy_contract.forks import CREDENTIAL
+
 _OPEN: Final = ("/health", "/schema", "/problems")
-_APPROVER_POSTS: Final = re.compile(r"/v1/approvals/[^/]+/(?:decide|cancel)|/v1/tools/(?:plan|apply)")
+_APPROVER_POSTS: Final = re.compile(
+    r"/v1/approvals/[^/]+/(?:decide|cancel)|/v1/tools/(?:plan|apply)|/v1/blobs/read"
+    r"|/v1/runs/[^/]+/pauses/[^/]+"
+)
+_CREDENTIAL: Final = CREDENTIAL.encode()
 _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks: an approver by name, or anybody else; and whether this request is theirs to make."""
+    """Who asks: an approver by name, who drives a fork, or anybody else; and whether this request is theirs to make."""
 
     approver: str | None = None
     is_allowed: bool = True
+    fork: RunId | None = None
 
 
 _ANYBODY: Final = Caller()
@@ -54,6 +65,17 @@ class BearerTokens:
             return Caller(approver=names[0], is_allowed=_may_approver(scope))
         is_known = [hmac.compare_digest(token, known) for known in self._tokens]
         return _ANYBODY if any(is_known) or not self._tokens else None
+
+
+def credential_in(scope: HTTPScope) -> str | None:
+    """Return the credential of a fork that a request has, forged or not; None where it has none, or needs none."""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            scheme, _, text = value.partition(b" ")
+            token = text.strip()
+            if scheme.lower() == b"bearer" and token.startswith(_CREDENTIAL) and not scope["path"].startswith(_OPEN):
+                return token.decode("latin-1")
+    return None
 
 
 def _may_approver(scope: HTTPScope) -> bool:

@@ -6,10 +6,14 @@ from typing import Final, TypeVar
 import msgspec
 from litestar.types import Receive, Scope
 
+from guard.core.effects import RunId
 from guard.service.use_cases import UseCases
 from guard.web.problems import Unreadable
 from twiceshy_contract.canonical import MAX_BYTES
 from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION, KEY_HEADER, read
+
+LARGE_BYTES: Final = 128 * 2**10
+"""A larger body is read in a thread, for the loop has others to serve."""
 
 _MessageT = TypeVar("_MessageT", bound=msgspec.Struct)
 _CONTENT_TYPE: Final = b"content-type"
@@ -18,9 +22,9 @@ _KEY: Final = KEY_HEADER.lower().encode()
 
 
 class Exchange:
-    """One request. `facts` are what the verb says of it for the canonical log line."""
+    """One request. `facts` are what the verb says of it for the canonical log line; a `fork` is who drives it."""
 
-    __slots__ = ("body", "facts", "headers", "use_cases")
+    __slots__ = ("body", "facts", "fork", "headers", "use_cases")
 
     def __init__(
         self,
@@ -28,16 +32,23 @@ class Exchange:
         headers: Iterable[tuple[bytes, bytes]],
         body: bytes,
         facts: dict[str, object],
+        fork: RunId | None = None,
     ) -> None:
         self.use_cases: Final = use_cases
         self.headers: Final = headers
         self.body: Final = body
         self.facts: Final = facts
+        self.fork: Final = fork
 
     @property
     def is_newer(self) -> bool:
         """Whether the sender speaks a later version of the contract."""
         return is_newer(self.header(_CONTRACT))
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the body is read and checked in a thread."""
+        return len(self.body) > LARGE_BYTES
 
     @property
     def idempotency_keys(self) -> list[str]:

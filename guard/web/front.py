@@ -3,6 +3,7 @@
 A begin or a commit costs less here than the framework's routing alone would; all other requests go on to it.
 """
 
+import asyncio
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -10,12 +11,16 @@ from litestar import Litestar
 from litestar.enums import ScopeType
 from litestar.types import HTTPScope, Message, Receive, Scope, Send
 
+from guard.core.effects import RunId
+from guard.ports.store import StoreUnavailable
 from guard.service.use_cases import UseCases
 from guard.web import problems
 from guard.web.answer import REQUEST_ID, Answer
-from guard.web.authorization import BearerTokens
+from guard.web.authorization import BearerTokens, Caller, credential_in
 from guard.web.exchange import Exchange, body_of
+from guard.web.fork_access import fenced, refusal
 from guard.web.line import Line
+from guard.web.requests import DEFAULT_TENANT
 from guard.web.verb import Asked, Verbs
 from twiceshy_contract.effects import BeginRequest
 
@@ -50,8 +55,11 @@ class Front:
         asked = self._verbs.find(scope["path"])
         is_utf8 = "\ufffd" not in scope["path"] or _is_utf8(scope["raw_path"])
         answer: Answer | None
-        caller = self._tokens.admit(scope)
-        if caller is None:
+        credential = credential_in(scope)
+        caller = self._tokens.admit(scope) if credential is None else await self._driver(credential)
+        if isinstance(caller, Answer):
+            answer = caller
+        elif caller is None:
             answer = problems.answer("unauthorized", "The request has no valid token.")
         elif not caller.is_allowed:
             answer = problems.answer("forbidden", f"The token of {caller.approver} decides approvals and reads.")
@@ -59,12 +67,15 @@ class Front:
             answer = problems.answer("invalid-request", "The path is not in UTF-8.")
         elif asked is None or scope["method"] in asked.verb.also:
             scope["user"] = caller
-            await self._pass_on(scope, receive, send, line)
-            return
+            fenced = receive if caller.fork is None else await self._fenced(caller.fork, scope, receive)
+            if not isinstance(fenced, Answer):
+                await self._pass_on(scope, fenced, send, line)
+                return
+            answer = fenced
         elif scope["method"] != "POST":
             answer = _other_method(scope, asked)
         else:
-            answer = await self._served(asked, scope, receive, line)
+            answer = await self._served(asked, scope, receive, line, caller.fork)
         if answer is None:
             line.write(_CLIENT_GONE)
             return
@@ -72,19 +83,38 @@ class Front:
         line.facts["said"] = answer.said
         line.write(answer.status)
 
-    async def _served(self, asked: Asked, scope: HTTPScope, receive: Receive, line: Line) -> Answer | None:
+    async def _driver(self, credential: str) -> Caller | Answer | None:
+        """Say which fork a credential drives; None for a forged one."""
+        try:
+            fork = await self.use_cases().credentials.run_of(DEFAULT_TENANT, credential)
+        except StoreUnavailable as error:
+            return problems.of_error("credential", error)
+        return None if fork is None else Caller(fork=fork)
+
+    async def _fenced(self, fork: RunId, scope: HTTPScope, receive: Receive) -> Receive | Answer:
+        """Let a fork's request pass that its credential may make, its body to be read again; or refuse it."""
+        try:
+            return await fenced(self.use_cases(), fork, scope, receive)
+        except Exception as error:  # noqa: BLE001 - the last place where a request can be answered
+            return problems.of_error(scope["path"], error)
+
+    async def _served(
+        self, asked: Asked, scope: HTTPScope, receive: Receive, line: Line, fork: RunId | None
+    ) -> Answer | None:
         """Do what is asked, whatever comes of it; None where the client has gone before it had asked."""
         try:
             body = await body_of(scope, receive)
             if body is None:
                 return None
-            exchange = Exchange(self.use_cases(), scope["headers"], body, line.facts)
-            message = exchange.message(asked.verb.body)
+            exchange = Exchange(self.use_cases(), scope["headers"], body, line.facts, fork)
+            kind = asked.verb.body
+            message = await asyncio.to_thread(exchange.message, kind) if exchange.is_large else exchange.message(kind)
             if isinstance(message, BeginRequest):
                 line.facts["tool"], line.facts["run"] = message.tool, message.run
             if not asked.is_key:
                 return problems.answer("not-found", f"Nothing is served at {scope['path']}.")
-            return await asked.verb.do(exchange, message, asked.key)
+            refused = None if fork is None else await refusal(exchange, scope["path"], message)
+            return refused or await asked.verb.do(exchange, message, asked.key)
         except Exception as error:  # noqa: BLE001 - the last place where a request can be answered
             return problems.of_error(scope["path"], error)
 

@@ -9,14 +9,12 @@ from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 
-from guard.core.effects import Effect
 from guard.logs import logger, request_id
 from guard.ports.store import FileUnavailable, StoreUnavailable
 from guard.service.outcomes import Refused
 from guard.web.answer import Answer
 from guard.web.holds import hold_ref
 from guard.web.wire import wire_key
-from twiceshy_contract.holds import HoldRef
 from twiceshy_contract.problems import PROBLEMS, FieldError, Problem, ProblemCode, problem_type
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.wire import PROBLEM_JSON
@@ -46,37 +44,40 @@ _CODES: dict[int, ProblemCode] = {
 
 def refused(refusal: Refused) -> Answer:
     """Answer a refusal of the service."""
-    return answer(
-        refusal.code,
-        refusal.detail,
-        effect=refusal.effect,
-        paths=refusal.paths,
-        retry_after=refusal.retry_after,
-        hold=None if refusal.hold is None else hold_ref(refusal.hold),
-    )
+    return _answer(refusal)
 
 
-def answer(  # noqa: PLR0913 - the members of a problem
+def answer(
     code: ProblemCode,
     detail: str,
     *,
-    effect: Effect | None = None,
-    paths: tuple[str, ...] = (),
     errors: tuple[FieldError, ...] = (),
-    retry_after: float | None = None,
-    hold: HoldRef | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Write a problem. What to do next is part of the detail."""
-    kind = PROBLEMS[code]
+    """Write a problem that is about nothing which the service knows. What to do next is part of the detail."""
+    return _answer(Refused(code=code, detail=detail), errors, headers)
+
+
+def _answer(refusal: Refused, errors: tuple[FieldError, ...] = (), headers: Mapping[str, str] | None = None) -> Answer:
+    said = dict(headers or {})
+    if refusal.retry_after is not None:
+        said["Retry-After"] = str(math.ceil(refusal.retry_after))
+    if refusal.code == "unauthorized":
+        said["WWW-Authenticate"] = "Bearer"
+    problem = _problem(refusal, errors)
+    return Answer(problem.status, msgspec.json.encode(problem), refusal.code, PROBLEM_JSON, said)
+
+
+def _problem(refusal: Refused, errors: tuple[FieldError, ...]) -> Problem:
+    kind, effect = PROBLEMS[refusal.code], refusal.effect
     key = None if effect is None else wire_key(effect.intent.key)
-    problem = Problem(
-        type=problem_type(code),
+    return Problem(
+        type=problem_type(refusal.code),
         title=kind.title,
         status=kind.status,
-        detail=f"{detail} {kind.remedy}",
+        detail=f"{refusal.detail} {kind.remedy}",
         errors=errors,
-        paths=paths,
+        paths=refusal.paths,
         key=key,
         state=None if effect is None else effect.life.state,
         tool=None if effect is None else effect.intent.tool,
@@ -86,17 +87,12 @@ def answer(  # noqa: PLR0913 - the members of a problem
         generation=None if effect is None else effect.intent.generation,
         occurrence=None if effect is None else effect.intent.occurrence,
         fence=None if effect is None else effect.life.fence,
-        retry_after_seconds=retry_after,
+        retry_after_seconds=refusal.retry_after,
         request_id=request_id.get(),
-        resolve=f"/v1/effects/{key}/resolve" if code == "outcome-in-doubt" else None,
-        hold=hold,
+        resolve=f"/v1/effects/{key}/resolve" if refusal.code == "outcome-in-doubt" else None,
+        hold=None if refusal.hold is None else hold_ref(refusal.hold),
+        pause=None if refusal.pause is None else wire_key(refusal.pause),
     )
-    said = dict(headers or {})
-    if retry_after is not None:
-        said["Retry-After"] = str(math.ceil(retry_after))
-    if code == "unauthorized":
-        said["WWW-Authenticate"] = "Bearer"
-    return Answer(kind.status, msgspec.json.encode(problem), code, PROBLEM_JSON, said)
 
 
 def of_error(path: str, error: Exception) -> Answer:
@@ -111,7 +107,7 @@ def of_error(path: str, error: Exception) -> Answer:
         case StoreUnavailable():
             _log.warning("store_unavailable", path=path, reason=str(error))
             said = str(error) if isinstance(error, FileUnavailable) else "The database did not answer."
-            return answer("store-unavailable", said, retry_after=STORE_RETRY_SECONDS)
+            return refused(Refused(code="store-unavailable", detail=said, retry_after=STORE_RETRY_SECONDS))
         case _:
             _log.error("defect", path=path, exc_info=error)
             return answer("internal", f"{type(error).__name__} was raised.")

@@ -1,8 +1,9 @@
 """Requests as wire structs: content type, size, strict JSON, and the query of a listing."""
 
+import asyncio
 import re
 from collections.abc import Sequence
-from typing import Final, TypeVar, cast
+from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from litestar.exceptions import HTTPException
@@ -10,12 +11,12 @@ from litestar.exceptions import HTTPException
 from guard.core.effects import Key, TenantId
 from guard.service.use_cases import UseCases
 from guard.web.authorization import Caller
-from guard.web.exchange import is_json, is_newer
+from guard.web.exchange import LARGE_BYTES, is_json, is_newer
 from guard.web.problems import ApiRequest, Unreadable
 from guard.web.wire import key_of
 from twiceshy_contract.names import BusinessKey, RunName
 from twiceshy_contract.refusals import Refusal
-from twiceshy_contract.wire import CONTRACT_HEADER, KEY_HEADER, read
+from twiceshy_contract.wire import CONTRACT_HEADER, KEY_HEADER, read, refusal_of
 
 DEFAULT_TENANT: Final = TenantId(1)
 """The tenant of every request until keys are managed."""
@@ -41,7 +42,10 @@ async def message(request: ApiRequest, kind: type[_MessageT], default: bytes | N
         body = default
     elif not is_json(request.headers.get("content-type", "")):
         raise Unreadable("unsupported-media-type")
-    return read(body, kind, newer=is_newer(request.headers.get(CONTRACT_HEADER, "")))
+    newer = is_newer(request.headers.get(CONTRACT_HEADER, ""))
+    if len(body) > LARGE_BYTES:
+        return await asyncio.to_thread(read, body, kind, newer=newer)
+    return read(body, kind, newer=newer)
 
 
 def caller_of(request: ApiRequest) -> Caller:
@@ -89,13 +93,25 @@ def business_key(headers: Sequence[str], in_body: str | None) -> str | None:
 
 def query(request: ApiRequest, kind: type[_MessageT]) -> _MessageT:
     """Read the query of a listing. Raises Refusal with the parameter."""
-    given: dict[str, str] = dict(request.query_params)
-    known = {field.encode_name for field in msgspec.structs.fields(kind)}
-    for name in given:
+    given: dict[str, str | list[str]] = {}
+    known = {field.encode_name: _takes_several(field.type) for field in msgspec.structs.fields(kind)}
+    for name, text in request.query_params.multi_items():
         if name not in known:
             raise Refusal(f"there is no such parameter; there are {', '.join(sorted(known))}", (name,))
+        if known[name]:
+            given[name] = [*given.get(name, ()), text]
+        elif name in given:
+            raise Refusal("this parameter is said twice, and counts once", (name,))
+        else:
+            given[name] = text
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        text, _, place = str(error).partition(" - at `$.")
-        raise Refusal(text, (place.rstrip("`"),)) from error
+        refusal = refusal_of(str(error))
+        raise Refusal(refusal.reason, refusal.steps[:1]) from error
+
+
+def _takes_several(kind: Any) -> bool:
+    """Say whether a parameter may be repeated: its field holds a tuple."""
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return get_origin(bare) is tuple

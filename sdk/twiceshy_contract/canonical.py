@@ -159,17 +159,22 @@ class _Normaliser:
             raise Refusal(f"nested more than {MAX_DEPTH} deep", self._steps)
 
     def _tag(self, key: str, payload: object, members: int) -> JsonValue:
-        spell = _TAGS.get(key)
-        if spell is None:
-            raise Refusal(f"{key} is not a tag; write a key of your own as ${key}", self._steps)
-        if members != 1:
-            raise Refusal(f"the tag {key} must be the only key of its object", self._steps)
-        if not isinstance(payload, str):
-            raise Refusal(f"the tag {key} holds a string", self._steps)
         try:
-            return spell(payload)
+            return spelled(key, payload, members)
         except ValueError as error:
             raise Refusal(str(error), self._steps) from error
+
+
+def spelled(tag: str, payload: object, members: int = 1) -> JsonValue:
+    """Write a tagged value, which is all of its object's `members`, in its one spelling. Raises ValueError."""
+    spell = _TAGS.get(tag)
+    if spell is None:
+        raise ValueError(f"{tag} is not a tag; write a key of your own as ${tag}")
+    if members != 1:
+        raise ValueError(f"the tag {tag} must be the only key of its object")
+    if not isinstance(payload, str):
+        raise ValueError(f"the tag {tag} holds a string")
+    return spell(payload)
 
 
 def _spell_int(text: str) -> JsonValue:

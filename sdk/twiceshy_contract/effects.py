@@ -41,7 +41,9 @@ class BeginRequest(_Request, frozen=True, kw_only=True):
     is another intent than one that is in doubt. `requester` is the person for whom the agent acts. `priority` is that
     of the hold on the tool's resource. `saga` is the saga that the effect belongs to, `compensates` the key of the
     saga's effect that it takes back. `events` are those of the run's log that may not be kept yet, by the writer of
-    this `epoch`: they are appended before anything else, and stay, whatever the answer is.
+    this `epoch`: they are appended before anything else, and stay, whatever the answer is. `nth` says in a fork which
+    of the calls like this one that its program has made since it was started this is: the n-th is given what the n-th
+    was given before.
     """
 
     tool: ToolName
@@ -63,6 +65,7 @@ class BeginRequest(_Request, frozen=True, kw_only=True):
     compensates: EffectKey | None = None
     events: Annotated[tuple[Event, ...], msgspec.Meta(max_length=MAX_EVENTS)] = ()
     epoch: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    nth: Occurrence | None = None
 
     def __post_init__(self) -> None:
         if self.events and (self.epoch is None or self.run is None):

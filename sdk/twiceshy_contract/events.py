@@ -13,7 +13,7 @@ import msgspec
 
 from twiceshy_contract.names import NAME_FORM, RunName, ToolName
 from twiceshy_contract.outcomes import ErrorOutcome, TypeName
-from twiceshy_contract.policies import Part
+from twiceshy_contract.policies import Part, Pointer
 from twiceshy_contract.wire import EffectKey
 
 BLOB: Final = "$blob"
@@ -22,6 +22,10 @@ INLINE_BYTES: Final = 1024
 """A value whose text is longer is kept by its content."""
 MAX_EVENTS: Final = 1000
 """The most events of one append."""
+MAX_EVENT_BYTES: Final = 128 * 2**10
+"""Of an event's own text. What it holds by content is not part of that."""
+MAX_REFERENCES: Final = 2**16
+"""What the events and blobs of one append may name."""
 MAX_BLOB_BYTES: Final = 8 * 2**20
 MAX_APPEND_BYTES: Final = 16 * 2**20
 
@@ -44,7 +48,8 @@ class Intent(Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="pha
     """The code entered a boundary: `name` is the tool, model or function, `digest` what the call is matched by.
 
     `scope` is the path of named scopes around it, `child` the run that it starts. A `counterfactual` event follows
-    from an outcome that the world did not give.
+    from an outcome that the world did not give. In a fork, `origin` is the call of its parent's log that it stands for.
+    `redacted` are the places that the sender has left out of the arguments before any were kept by their content.
     """
 
     seq: Seq
@@ -56,6 +61,8 @@ class Intent(Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="pha
     scope: Annotated[str, msgspec.Meta(max_length=500)] = ""
     child: RunName | None = None
     counterfactual: bool = False
+    origin: Seq | None = None
+    redacted: tuple[Pointer, ...] = ()
 
 
 class ChildHead(Part, frozen=True, kw_only=True):

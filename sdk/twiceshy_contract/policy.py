@@ -34,6 +34,9 @@ PolicyRule = Literal[
     "arguments not allowed",
     "not registered",
     "nothing may answer",
+    "injected",
+    "denied by a person",
+    "allowed once",
 ]
 """The rule that decided. These words stay."""
 

@@ -70,7 +70,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An RFC 9457 problem. `errors` and `paths` name places in the request, never values.
 
     The members after `errors` are there when an effect is known: its key, public state, and when to ask again.
-    `hold` is the claim that stands in the way of another. `request_id` names the request in the service's log.
+    `hold` is the claim that stands in the way of another, `pause` the key of a call at which a fork stopped.
+    `request_id` names the request in the service's log.
+    `next_seq` is where the run's log goes on, where the request brought events that are kept all the same.
     """
 
     type: str
@@ -91,7 +93,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after_seconds: float | None = None
     resolve: str | None = None
     hold: HoldRef | None = None
+    pause: str | None = None
     request_id: str | None = None
+    next_seq: int | None = None
 
     @property
     def code(self) -> str:
@@ -128,8 +132,8 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     ),
     "decided-already": ProblemKind(
         status=409,
-        title="The approval is decided",
-        remedy="Read the approval: one decision counts, and it stays.",
+        title="The question is decided",
+        remedy="Read what was decided: one decision counts, and it stays.",
     ),
     "edit-refused": ProblemKind(
         status=409,
@@ -246,7 +250,8 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     "run-suspended": ProblemKind(
         status=409,
         title="The fork stops at a call that may not run live",
-        remedy="Nothing ran. Register a simulator, or allow the tool when the fork is made.",
+        remedy="Nothing ran. Let a person answer the call, register a simulator, or allow the tool when the fork is "
+        "made.",
     ),
     "run-taken-over": ProblemKind(
         status=409,
@@ -278,8 +283,9 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     ),
     "too-large": ProblemKind(
         status=413,
-        title="The body is larger than 1 MiB",
-        remedy="Keep large contents elsewhere and send a reference to them.",
+        title="The body is larger than it may be",
+        remedy="A body has at most 1 MiB, one that appends events 16, each of the blobs in it 8, and an event 128 KiB. "
+        "Keep large contents elsewhere and send a reference to them.",
     ),
     "unauthorized": ProblemKind(
         status=401,

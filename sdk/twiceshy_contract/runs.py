@@ -5,12 +5,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from twiceshy_contract.forks import LiveTerms, Reads
-from twiceshy_contract.names import RunName
+from twiceshy_contract.names import FACT_FORM, NO_CONTROL, RunName
 from twiceshy_contract.policies import Part
 
 RunState = Literal["open", "finished", "failed", "cancelled"]
-_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
-FactName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,49}$(?!\n)")]
+RunText = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NO_CONTROL)]
+"""1 to 200 characters without control characters."""
+FactName = Annotated[str, msgspec.Meta(pattern=FACT_FORM)]
 Fact = bool | int | float | Annotated[str, msgspec.Meta(max_length=500)]
 
 
@@ -21,14 +22,14 @@ class RunAbout(Part, frozen=True, kw_only=True, omit_defaults=True):
     given, in payload form.
     """
 
-    workflow: _Text | None = None
-    agent: _Text | None = None
-    agent_version: _Text | None = None
-    prompt_version: _Text | None = None
-    model: _Text | None = None
+    workflow: RunText | None = None
+    agent: RunText | None = None
+    agent_version: RunText | None = None
+    prompt_version: RunText | None = None
+    model: RunText | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
-    tags: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=50)] = ()
-    reference: _Text | None = None
+    tags: Annotated[tuple[RunText, ...], msgspec.Meta(max_length=50)] = ()
+    reference: RunText | None = None
     input: object = msgspec.UNSET
 
 

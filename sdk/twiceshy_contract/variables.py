@@ -48,6 +48,13 @@ VARIABLES: Final = (
         default="./twiceshy.spool",
     ),
     Variable(
+        name="TWICESHY_RECORD",
+        meaning="whether runs are recorded that do not say so themselves: `1` or `0`",
+        read_by="sdk",
+        option="Guard(record=…), guard.run(record=…)",
+        default="0",
+    ),
+    Variable(
         name="TWICESHY_HOST",
         meaning="address to bind to; anything else than this machine needs tokens",
         read_by="server",

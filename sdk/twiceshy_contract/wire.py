@@ -6,7 +6,7 @@ from typing import Final, NewType, TypeVar
 import msgspec
 import msgspec.inspect
 
-from twiceshy_contract.names import NAME_FORM
+from twiceshy_contract.names import FACT_FORM, NAME_FORM, NO_CONTROL
 from twiceshy_contract.policies import POINTER_FORM
 from twiceshy_contract.refusals import JsonValue, Refusal, Step
 from twiceshy_contract.strict_json import ENVELOPE_DEPTH, MAX_DEPTH, decode
@@ -28,6 +28,10 @@ _A_KEY: Final = "key` in `"
 _IN_WORDS: Final = {
     f"Expected `str` matching regex {POINTER_FORM!r}": "this is not a JSON Pointer, such as `/title` or `/lines/*/sku`",
     f"Expected `str` matching regex {NAME_FORM!r}": "this is not a name: it has no control characters and no slashes",
+    f"Expected `str` matching regex {NO_CONTROL!r}": "this text has control characters",
+    f"Expected `str` matching regex {FACT_FORM!r}": (
+        "this is not the name of a fact: it has lower-case letters, digits and underscores, and begins with a letter"
+    ),
 }
 _MOST_TRIED: Final = 2000
 _UNKNOWN: Final = "this field is not known"
@@ -54,7 +58,7 @@ def convert(value: JsonValue, message: type[_MessageT], *, newer: bool = False) 
         return msgspec.convert(value, message, strict=True)
     except msgspec.ValidationError as error:
         said = str(error)
-        raise _named(value, _refusal(said), message, said) from error
+        raise _named(value, refusal_of(said), message, said) from error
 
 
 def _named(value: JsonValue, refusal: Refusal, message: type[msgspec.Struct], said: str) -> Refusal:
@@ -127,7 +131,8 @@ def _may_be(value: JsonValue, kind: msgspec.inspect.Type) -> bool:
     return isinstance(value, list) and isinstance(kind, (msgspec.inspect.VarTupleType, msgspec.inspect.ListType))
 
 
-def _refusal(text: str) -> Refusal:
+def refusal_of(text: str) -> Refusal:
+    """Read what the decoder says: its reason, in words, and the place."""
     at = _AT.search(text)
     reason = text[: at.start()] if at else text
     places = _PLACE.finditer(at["place"]) if at else ()

@@ -15,7 +15,7 @@ from guard.store.sql.tables import effects
 from tests.contract.given import TENANT
 from tests.contract.test_retention_store import aged
 from twiceshy_contract.effects import BeginRequest, CommitRequest
-from twiceshy_contract.forks import ForkTerms
+from twiceshy_contract.forks import ForkRequest
 from twiceshy_contract.tools import ToolDeclaration
 
 
@@ -41,7 +41,7 @@ async def test_an_effect_that_expires_while_it_is_given_has_no_outcome(
         done = CommitRequest(attempt=grant.token, fence=1, result="paid")
         await guard.commit(TENANT, grant.effect.intent.key, done)
         for name in ("early", "late"):
-            assert isinstance(await guard.runs.fork(TENANT, "main", name, ForkTerms(at=at)), Run)
+            assert isinstance(await guard.runs.fork(TENANT, "main", name, ForkRequest(fork=name, at=at)), Run)
         attempt = uuid4()
         assert isinstance(await begin(guard, "early", attempt), Stubbed)
         monkeypatch.setattr(store.forks, "give", give_late)

@@ -9,6 +9,7 @@ from guard.core.effects import AttemptToken, Effect, Key, RunId, TenantId
 from guard.core.forks import Fork, LiveTool, Span
 from guard.core.runs import Run
 from guard.ports.forks import Gave, Given, Wanted
+from guard.ports.search import RunFilter
 from guard.ports.steps import Insert
 from guard.ports.store import Pin, Store
 from tests.contract.given import FIRST, LEASE, SECOND_TOKEN, TENANT, finish, intent, key, opened, written
@@ -85,10 +86,10 @@ async def test_the_forks_of_a_run_are_listed_newest_first(store: Store) -> None:
     for name in ("a", "b", "c"):
         await store.runs.fork(TENANT, name, fork_at(parent, 0))
     await store.runs.fork(TENANT, "d", fork_at(other, 0))
-    first, cursor = await store.runs.page(TENANT, None, 2, None, parent.id)
-    rest, end = await store.runs.page(TENANT, "open", 2, cursor, parent.id)
+    first, cursor = await store.runs.page(TENANT, RunFilter(fork_of=parent.id, limit=2))
+    rest, end = await store.runs.page(TENANT, RunFilter(fork_of=parent.id, state="open", limit=2, after=cursor))
     assert ([run.name for run in first + rest], end) == (["c", "b", "a"], None)
-    assert await store.runs.page(TenantId(2), None, 2, None, parent.id) == ([], None)
+    assert await store.runs.page(TenantId(2), RunFilter(fork_of=parent.id, limit=2)) == ([], None)
 
 
 async def test_the_ancestors_of_a_fork_are_found_up_to_a_run_that_is_none(store: Store) -> None:
@@ -98,6 +99,9 @@ async def test_the_ancestors_of_a_fork_are_found_up_to_a_run_that_is_none(store:
     assert await store.forks.ancestors(main.id) == []
     assert await store.forks.ancestors(grandchild.id) == [grandchild.fork, child.fork]
     assert await store.forks.ancestors(RunId(UUID(int=9))) == []
+    behind = await store.forks.behind([grandchild.id, child.id, main.id])
+    assert sorted(behind) == sorted([child.id, main.id])
+    assert await store.forks.behind([main.id]) == []
 
 
 async def test_an_effect_of_the_calls_place_is_found_whatever_became_of_it(store: Store) -> None:

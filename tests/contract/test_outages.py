@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from guard.ports.search import RunFilter
 from guard.ports.steps import Found, Written
 from guard.ports.store import FileUnavailable, Store, StoreUnavailable
 from guard.store.sql.engine import open_store
@@ -35,7 +36,7 @@ async def test_a_killed_database_is_unavailable_and_found_again(own_postgres_ser
         own_postgres_server.start()
         assert await look(store, 1) == kept
         assert isinstance(await one(store, insert(2)), Written)
-        assert await opened(store) == (await store.runs.page(TENANT, None, 1, None))[0][0]
+        assert await opened(store) == (await store.runs.page(TENANT, RunFilter(limit=1)))[0][0]
         await store.check()
     finally:
         await store.close()

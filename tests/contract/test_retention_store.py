@@ -159,6 +159,7 @@ async def test_a_run_is_due_when_it_has_ended_and_expires_tool_by_tool(store: St
     await aged(database_url, runs, runs.c.id == run.id, **EARLIER)
     assert await store.retention.expire_of_run(run.id, kept, DAY, 10) == [key(2)]
     assert (await opened(store)).expired_at is not None
+    assert await store.retention.empty(run.id, 10) is False
     assert await store.retention.due_runs(10) == []
 
 
@@ -190,6 +191,7 @@ async def test_what_stands_beside_an_effect_goes_with_it(store: Store, database_
     await _insert(database_url, approvals, _approval(run))
     await ended(store, database_url)
     await store.retention.expire_of_run(run.id, {TOOL: HOUR}, DAY, 10)
+    assert await store.retention.empty(run.id, 10) is False
     assert await _column(database_url, approvals.c.arguments) == b"{}"
     assert await _column(database_url, approvals.c.edited) is None
     assert await _column(database_url, approvals.c.evidence) is None
@@ -258,11 +260,14 @@ async def test_what_a_fork_was_given_goes_with_it_in_batches(store: Store, datab
     assert await store.retention.due_runs(10) == []
     await aged(database_url, runs, runs.c.id == fork.id, **EARLIER)
     assert [due.id for due in await store.retention.due_runs(10)] == [fork.id]
-    assert await store.retention.expire_of_run(fork.id, {}, HOUR, 2) == []
-    assert (await opened(store, "fork")).expired_at is None
-    assert [due.id for due in await store.retention.due_runs(10)] == [fork.id]
+    assert await store.retention.empty(fork.id, 2) is False
+    assert await store.forks.given(fork.id, key(11)) is not None
     assert await store.retention.expire_of_run(fork.id, {}, HOUR, 2) == []
     assert (await opened(store, "fork")).expired_at is not None
+    for is_more in (True, False):
+        assert [due.id for due in await store.retention.due_runs(10)] == [fork.id]
+        assert await store.retention.empty(fork.id, 2) is is_more
+    assert await store.retention.due_runs(10) == []
     assert [await store.forks.given(fork.id, key(10 + number)) for number in (1, 2, 3)] == [None, None, None]
     assert await store.forks.let(fork.id, TOOL) == []
 

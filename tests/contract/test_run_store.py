@@ -3,6 +3,7 @@
 import pytest
 
 from guard.core.effects import SECOND, Instant, TenantId
+from guard.ports.search import RunFilter
 from guard.ports.store import Store
 from guard.store.sql.runs import run_id
 from tests.contract.given import TENANT, opened
@@ -55,14 +56,14 @@ async def test_pages_show_the_newest_runs_first(store: Store) -> None:
     assert await _paged(store, None, 3) == [["d", "c", "b"], ["a"]]
     assert await _paged(store, "open", 2) == [["d", "c"], ["a"]]
     assert await _paged(store, "finished", 2) == [["b"]]
-    assert await store.runs.page(TenantId(2), None, 10, None) == ([], None)
+    assert await store.runs.page(TenantId(2), RunFilter(limit=10)) == ([], None)
 
 
 async def _paged(store: Store, state: RunState | None, limit: int) -> list[list[str]]:
     pages: list[list[str]] = []
     after: str | None = None
     while not pages or after is not None:
-        runs, after = await store.runs.page(TENANT, state, limit, after)
+        runs, after = await store.runs.page(TENANT, RunFilter(state=state, limit=limit, after=after))
         pages.append([run.name for run in runs])
     return pages
 
@@ -70,7 +71,7 @@ async def _paged(store: Store, state: RunState | None, limit: int) -> list[list[
 @pytest.mark.parametrize("cursor", ["", "cw", "é", "booking-42"])
 async def test_a_foreign_cursor_is_refused(store: Store, cursor: str) -> None:
     with pytest.raises(ValueError, match="is not a cursor"):
-        await store.runs.page(TENANT, None, 10, cursor)
+        await store.runs.page(TENANT, RunFilter(after=cursor))
 
 
 def test_a_run_id_is_a_uuid_of_its_moment_and_sorts_by_it() -> None:

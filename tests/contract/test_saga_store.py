@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from guard.core.effects import SECOND, Duration, Instant, TenantId
 from guard.core.sagas import Mark, Saga, SagaStep
 from guard.ports.sagas import Enlisted, NewStep, SagaFilter
+from guard.ports.search import RunFilter
 from guard.ports.steps import Replace
 from guard.ports.store import Store
 from tests.contract.given import TENANT, finish, insert, key, look, one, opened
@@ -249,7 +250,7 @@ async def test_pages_show_the_newest_sagas_first(store: Store) -> None:
         await store.sagas.page(TENANT, SagaFilter(after="booking-42"))
     await opened(store, "first")
     await opened(store, "second")
-    _, of_runs = await store.runs.page(TENANT, None, 1, None)
+    _, of_runs = await store.runs.page(TENANT, RunFilter(limit=1))
     with pytest.raises(ValueError, match="another listing"):
         await store.sagas.page(TENANT, SagaFilter(after=of_runs))
 

@@ -64,6 +64,15 @@ async def test_a_run_keeps_to_the_version_that_was_pinned_first(store: Store) ->
     wishes = [Pin(run=one.id, tool="hold", version=2), Pin(run=other.id, tool="hold", version=2)]
     assert await store.tools.pin(TENANT, wishes) == [first, second]
     assert await store.tools.pin(TENANT, [Pin(run=one.id, tool="nobody", version=0)]) == [None]
+    assert await store.tools.pinned(TENANT, one.id, ["hold", "nobody", "other"]) == {"hold": first}
+
+
+async def test_whoever_asks_what_is_pinned_pins_nothing(store: Store) -> None:
+    (one,) = await store.runs.open(TENANT, ["one"])
+    await declare(store, "hold", SHORT)
+    assert await store.tools.pinned(TENANT, one.id, ["hold"]) == {}
+    second = await declare(store, "hold", LONG)
+    assert await store.tools.pin(TENANT, [Pin(run=one.id, tool="hold", version=2)]) == [second]
 
 
 async def test_a_person_who_declares_an_earlier_version_lets_it_hold_again(store: Store) -> None:

@@ -65,11 +65,13 @@ def test_an_approver_does_not_decide_what_was_asked_for_in_their_name(guarded: S
 def test_an_approver_reads_everything_and_does_nothing_else(guarded: ServiceProcess, waiting: Reply) -> None:
     for path in ("/v1/approvals", "/v1/effects", f"/v1/effects/{waiting.body['key']}", "/v1/tools", "/v1/runs"):
         assert guarded.ask("GET", path, **ALICE).status == 200
+    assert guarded.ask("POST", "/v1/blobs/read", {"digests": ["ab" * 32]}, **ALICE).body == {"blobs": {}, "left": []}
     body = {"tool": "refund", "arguments": {}, "run": "alices", "attempt": str(uuid4())}
     for method, path, said in (
         ("POST", "/v1/effects", body),
         ("POST", "/v1/batch", {"items": []}),
         ("POST", "/v1/runs", {"run": "alices"}),
+        ("POST", "/v1/runs/alices/events", {"epoch": 1}),
         ("POST", f"/v1/effects/{waiting.body['key']}/resolve", {"as": "applied", "fence": 0, "reason": "x"}),
     ):
         refused = guarded.ask(method, path, said, **ALICE)

@@ -55,7 +55,7 @@ def test_depth_64_is_taken(service: ServiceProcess, run: str) -> None:
     [
         ({"surprise": 1}, "/surprise"),
         ({"outbox": []}, "/outbox"),
-        ({"events": []}, "/events"),
+        ({"event": []}, "/event"),
         ({"tool": None}, "/tool"),
         ({"tool": ""}, "/tool"),
         ({"arguments": []}, "/arguments"),

@@ -156,9 +156,10 @@ def test_a_read_that_may_not_run_is_simulated(program: Program) -> None:
     balance = program.reader(simulator=Simulator(result=7))
     with program.guard.run(program.run):
         program.payer()("ann", 5)
+        assert balance("bob") == 100
     with program.guard.run(f"{program.run}-f", fork_of=program.run, at=1, reads="recorded"):
         assert balance("ann") == 7
-    assert program.ran == ["ann"]
+    assert program.ran == ["ann", "balance of bob"]
 
 
 def test_the_states_of_an_idempotent_tool_come_back_in_their_order(program: Program) -> None:
@@ -192,6 +193,7 @@ async def test_an_async_program_forks_as_well(service: ServiceProcess, run: str)
 
     async with guard.run(run):
         await pay("ann")
+        await balance("bob")
     async with guard.run(f"{run}-f", fork_of=run, at=1, reads="recorded"):
         assert await pay("ann") == Receipt("ann", 1)
         with pytest.raises(ForkSuspended):
@@ -200,7 +202,7 @@ async def test_an_async_program_forks_as_well(service: ServiceProcess, run: str)
             await balance("ann")
     async with guard.run(f"{run}-live", fork_of=run, at=1):
         assert await balance("ann") == 100
-    assert ran == ["ann", "balance of ann"]
+    assert ran == ["ann", "balance of bob", "balance of ann"]
     await guard.close_async()
 
 

@@ -1,14 +1,13 @@
 """What a tool declares as redacted reaches neither the database nor a log nor a problem, and calls still compare."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import asyncpg
 import pytest
 
+from tests.integration.leaks import places_of
 from tests.service import Reply, ServiceProcess
 
 SECRET = "sesam-4111-1111"
@@ -34,32 +33,9 @@ def find(database_url: str, tmp_path: Path, log: Path) -> Find:
     """Say where a text is found: in the log, in the database's files, in its rows."""
 
     def anywhere(text: str) -> list[str]:
-        files = [log, *tmp_path.glob("guard.db*")]
-        found = [path.name for path in files if text.encode() in path.read_bytes()]
-        if database_url.startswith("postgresql"):
-            found += asyncio.run(_rows_with(database_url, text))
-        return found
+        return places_of(text, database_url, [log, *tmp_path.glob("guard.db*")])
 
     return anywhere
-
-
-async def _rows_with(url: str, text: str) -> list[str]:
-    connection = await asyncpg.connect(url)
-    try:
-        found = []
-        for (table,) in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
-            columns = await connection.fetch(
-                "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = $1", table
-            )
-            for column, kind in columns:
-                readable = f"encode({column}, 'escape')" if kind == "bytea" else f"{column}::text"
-                count = await connection.fetchval(
-                    f"SELECT count(*) FROM {table} WHERE position($1 in {readable}) > 0", text
-                )
-                found += [f"{table}.{column}"] if count else []
-        return found
-    finally:
-        await connection.close()
 
 
 class Tool:

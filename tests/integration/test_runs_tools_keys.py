@@ -93,6 +93,7 @@ def test_the_service_is_alive_ready_and_describes_itself(service: ServiceProcess
         "400",
         "401",
         "403",
+        "404",
         "409",
         "410",
         "413",

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from guard.core.effects import Report
+from twiceshy_contract.events import EventKind, OutcomeKind
 from twiceshy_contract.names import KeyRule, PublicState
 from twiceshy_contract.runs import RunState
 from twiceshy_contract.sagas import SagaState, StepState
@@ -28,6 +29,22 @@ SAGA_STATE_CODES: Final[Mapping[SagaState, int]] = MappingProxyType(
 STEP_STATE_CODES: Final[Mapping[StepState, int]] = MappingProxyType(
     {"enlisted": 1, "compensated": 2, "uncompensated": 3, "skipped": 4, "passed_over": 5}
 )
+EVENT_KIND_CODES: Final[Mapping[EventKind, int]] = MappingProxyType(
+    {
+        "llm_call": 1,
+        "tool_call": 2,
+        "time": 3,
+        "random": 4,
+        "uuid": 5,
+        "sleep": 6,
+        "child_run": 7,
+        "human": 8,
+        "custom": 9,
+    }
+)
+OUTCOME_CODES: Final[Mapping[OutcomeKind, int]] = MappingProxyType(
+    {"result": 1, "error": 2, "unknown": 3, "cancelled": 4, "expired": 5}
+)
 
 
 def _words(codes: Mapping[_WordT, int]) -> Mapping[int, _WordT]:
@@ -40,6 +57,8 @@ RULES: Final = _words(RULE_CODES)
 RUN_STATES: Final = _words(RUN_STATE_CODES)
 SAGA_STATES: Final = _words(SAGA_STATE_CODES)
 STEP_STATES: Final = _words(STEP_STATE_CODES)
+EVENT_KINDS: Final = _words(EVENT_KIND_CODES)
+OUTCOMES: Final = _words(OUTCOME_CODES)
 
 ONCE: Final = RULE_CODES["once"]
 PENDING: Final = STATE_CODES["pending"]

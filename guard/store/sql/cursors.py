@@ -50,7 +50,14 @@ class AfterSaga(msgspec.Struct, frozen=True):
     saga: UUID
 
 
-Place = AfterRun | AfterStep | AfterKey | AfterFlag | AfterApproval | AfterSaga
+class AfterEvent(msgspec.Struct, frozen=True):
+    """A page of events of several runs ended with this one."""
+
+    run: UUID
+    seq: int
+
+
+Place = AfterRun | AfterStep | AfterKey | AfterFlag | AfterApproval | AfterSaga | AfterEvent
 
 
 def cursor_of(place: Place) -> str:
@@ -74,8 +81,9 @@ def _packed(place: Place) -> bytes:
     match place:
         case AfterRun():
             return _RUN_PLACE.pack(b"r", place.run.bytes)
-        case AfterStep():
-            return _STEP_PLACE.pack(b"s", place.run.bytes, place.step)
+        case AfterStep() | AfterEvent():
+            kind, number = (b"s", place.step) if isinstance(place, AfterStep) else (b"e", place.seq)
+            return _STEP_PLACE.pack(kind, place.run.bytes, number)
         case AfterKey():
             return _KEY_PLACE.pack(b"k", place.began_at) + place.key
         case AfterFlag():
@@ -92,9 +100,9 @@ def _unpacked(raw: bytes) -> Place:
     match raw[:1]:
         case b"r":
             return AfterRun(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
-        case b"s":
-            _, run, step = _STEP_PLACE.unpack(raw)
-            return AfterStep(UUID(bytes=run), step)
+        case b"s" | b"e":
+            kind, run, number = _STEP_PLACE.unpack(raw)
+            return (AfterStep if kind == b"s" else AfterEvent)(UUID(bytes=run), number)
         case b"k":
             return AfterKey(_KEY_PLACE.unpack_from(raw)[1], raw[_KEY_PLACE.size :])
         case b"f":

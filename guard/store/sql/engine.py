@@ -5,13 +5,18 @@ import asyncio
 import sqlalchemy as sa
 
 from guard.ports.approvals import ApprovalStore
+from guard.ports.events import EventStore
 from guard.ports.flags import FlagStore
 from guard.ports.forks import ForkStore
 from guard.ports.holds import HoldStore
 from guard.ports.loops import LoopStore
+from guard.ports.pauses import PauseStore
 from guard.ports.probes import ProbeStore
 from guard.ports.retention import RetentionStore
+from guard.ports.run_facts import RunFactStore
 from guard.ports.sagas import SagaStore
+from guard.ports.salts import SaltStore
+from guard.ports.search import SearchStore
 from guard.ports.store import Description, EffectStore, RunStore, Store, ToolStore
 from guard.store.sql import schema
 from guard.store.sql.address import FileAddress, parse
@@ -19,15 +24,20 @@ from guard.store.sql.approvals import SqlApprovals
 from guard.store.sql.database import Database
 from guard.store.sql.describe import describe
 from guard.store.sql.effects import SqlEffects
+from guard.store.sql.event_search import SqlSearch
+from guard.store.sql.events import SqlEvents
 from guard.store.sql.flags import SqlFlags
 from guard.store.sql.fork_records import SqlForks
 from guard.store.sql.holds import SqlHolds
 from guard.store.sql.loops import SqlLoops
+from guard.store.sql.pauses import SqlPauses
 from guard.store.sql.postgresql import PostgresDatabase
 from guard.store.sql.probes import SqlProbes
 from guard.store.sql.retention import SqlRetention
+from guard.store.sql.run_facts import SqlRunFacts
 from guard.store.sql.runs import SqlRuns
 from guard.store.sql.sagas import SqlSagas
+from guard.store.sql.salts import Salts
 from guard.store.sql.sqlite import SqliteDatabase
 from guard.store.sql.tools import SqlTools
 
@@ -38,15 +48,20 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         """Stand on a database whose schema is this code's."""
         self._database = database
+        self.salts: SaltStore = Salts(database)
         self.effects: EffectStore = SqlEffects(database)
         self.runs: RunStore = SqlRuns(database)
+        self.run_facts: RunFactStore = SqlRunFacts(database)
+        self.search: SearchStore = SqlSearch(database)
         self.tools: ToolStore = SqlTools(database)
         self.loops: LoopStore = SqlLoops(database)
+        self.events: EventStore = SqlEvents(database, self.salts)
         self.retention: RetentionStore = SqlRetention(database)
         self.holds: HoldStore = SqlHolds(database)
         self.flags: FlagStore = SqlFlags(database)
         self.probes: ProbeStore = SqlProbes(database)
         self.forks: ForkStore = SqlForks(database)
+        self.pauses: PauseStore = SqlPauses(database)
         self.approvals: ApprovalStore = SqlApprovals(database)
         self.sagas: SagaStore = SqlSagas(database)
 

@@ -31,6 +31,10 @@ class SqlForks:
         """Return the run as a fork, its parent as one, and so on to the first that is none."""
         return await self._database.read_at_once(lambda connection: _ancestors(connection, run))
 
+    async def behind(self, runs: Sequence[RunId]) -> list[RunId]:
+        """Return the runs that any of these goes on from as a fork, those that these go on from, and so on."""
+        return await self._database.read_at_once(lambda connection: _behind(connection, runs))
+
     async def pinned(self, run: RunId, tool: str) -> int | None:
         """Return the version of a tool that a run keeps to."""
         return await self._database.read(lambda connection: _select_pinned(connection, run, tool))
@@ -77,6 +81,10 @@ class SqlForks:
         """Return the keys of the tool's calls that were let run in the fork."""
         return await self._database.read(lambda connection: _select_calls(connection, fork, tool))
 
+    async def is_let(self, fork: RunId, key: Key) -> bool:
+        """Say whether the call of a key was let run in the fork, whatever its tool."""
+        return await self._database.read(lambda connection: _select_is_let(connection, fork, key))
+
     async def let_run(self, fork: RunId, tool: str, key: Key, most: int | None) -> bool:
         """Let the call of a key run, unless as many others as `most` are let; say whether it may."""
 
@@ -100,6 +108,15 @@ def _ancestors(connection: Connection, run: RunId) -> list[Fork]:
     return found
 
 
+def _behind(connection: Connection, of: Sequence[RunId]) -> list[RunId]:
+    found: dict[RunId, None] = {}
+    latest = list(of)
+    while latest:
+        latest = [run for run in _select_parents(connection, latest) if run not in found]
+        found |= dict.fromkeys(latest)
+    return list(found)
+
+
 def _first(found: Any) -> Effect | None:
     return next((effect for effect in found if effect is not None), None)
 
@@ -108,6 +125,12 @@ def _select_fork(connection: Connection, run: RunId) -> Fork | None:
     """Select what a run is as a fork."""
     text = connection.execute(sa.select(runs.c.fork).where(runs.c.id == run)).scalar()
     return None if text is None else _forks.decode(text)
+
+
+def _select_parents(connection: Connection, of: Sequence[RunId]) -> list[RunId]:
+    """Select the runs that some runs go on from as forks."""
+    statement = sa.select(runs.c.fork).where(runs.c.id.in_(of), runs.c.fork.is_not(None))
+    return list(dict.fromkeys(_forks.decode(text).parent_id for text in connection.execute(statement).scalars()))
 
 
 def _select_pinned(connection: Connection, run: RunId, tool: str) -> int | None:
@@ -222,6 +245,12 @@ def _select_calls(connection: Connection, fork: RunId, tool: str) -> list[Key]:
     """Select the keys of the tool's calls that were let run."""
     chosen = (fork_calls.c.run_id == fork, fork_calls.c.tool == tool)
     return [Key(key) for key in connection.execute(sa.select(fork_calls.c.key).where(*chosen)).scalars()]
+
+
+def _select_is_let(connection: Connection, fork: RunId, key: Key) -> bool:
+    """Select whether a call was let run."""
+    chosen = sa.select(fork_calls.c.key).where(fork_calls.c.run_id == fork, fork_calls.c.key == key)
+    return bool(connection.execute(sa.select(chosen.exists())).scalar_one())
 
 
 def _hold_run(connection: Connection, fork: RunId) -> None:

@@ -10,8 +10,12 @@ import sqlalchemy as sa
 
 from guard.store.sql.tables import column, metadata, optional, uuid_type
 
+bytewise: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Text that is compared by its bytes on both databases, so that one index finds it by how it begins."""
 _INTENTS: Final = sa.text("intent IS NULL")
 _DELIVERIES: Final = sa.text("intent IS NOT NULL")
+_NOTABLE: Final = sa.text("empty OR outcome > 1")
+"""What people look for, and what is rare: a result that holds nothing, and an end without a result."""
 
 events: Final = sa.Table(
     "events",
@@ -39,7 +43,25 @@ sa.Index(
     postgresql_where=_INTENTS,
     sqlite_where=_INTENTS,
 )
+sa.Index(
+    "events_kept",
+    events.c.tenant,
+    events.c.name,
+    events.c.kept_at,
+    events.c.run_id,
+    postgresql_where=_INTENTS,
+    sqlite_where=_INTENTS,
+)
 sa.Index("events_delivery", events.c.run_id, events.c.intent, postgresql_where=_DELIVERIES, sqlite_where=_DELIVERIES)
+sa.Index(
+    "events_notable",
+    events.c.tenant,
+    events.c.name,
+    events.c.run_id,
+    events.c.intent,
+    postgresql_where=_NOTABLE,
+    sqlite_where=_NOTABLE,
+)
 
 event_arguments: Final = sa.Table(
     "event_arguments",
@@ -49,7 +71,7 @@ event_arguments: Final = sa.Table(
     sa.Column("argument", sa.Text, primary_key=True),
     column("tenant", sa.Integer),
     column("name", sa.Text),
-    column("value", sa.Text),
+    column("value", bytewise),
 )
 """The small arguments at the top of each call, by their names: what a search finds it by."""
 sa.Index(
@@ -100,6 +122,7 @@ fork_pauses: Final = sa.Table(
     column("tenant", sa.Integer),
     column("tool", sa.Text),
     column("arguments", sa.LargeBinary),
+    column("identity_digest", sa.LargeBinary),
     column("arguments_digest", sa.LargeBinary),
     column("rule", sa.Text),
     column("at", sa.BigInteger),

@@ -25,6 +25,7 @@ from guard.store.sql.policy_tables import (
     saga_steps,
     sagas,
 )
+from guard.store.sql.recording_tables import event_arguments, events, fork_pauses
 from guard.store.sql.tables import KEPT_ALONE, KEPT_RUNS, attempts, effects, evidence, runs
 
 _GONE: Final[Mapping[str, Any]] = {
@@ -36,6 +37,8 @@ _GONE: Final[Mapping[str, Any]] = {
     "earlier": 0,
 }
 _UNSEEN: Final[Mapping[str, Any]] = {"arguments": b"{}", "edited": None, "evidence": None, "summary": "expired"}
+_OF_RUN: Final = (fork_answers.c.key, fork_calls.c.key, fork_pauses.c.key, event_arguments.c.seq, events.c.seq)
+"""What is kept of a run besides its effects, by what numbers its rows: what a fork was given, its stops, its log."""
 
 
 class SqlRetention:
@@ -90,8 +93,8 @@ class SqlRetention:
         """Turn final effects of a run, of the tools that are kept no longer after its end, into tombstones.
 
         Those of a saga that goes on are kept. Unless there may be more than the limit, the run is to be looked at when
-        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself. What a fork was
-        given is kept as long as a run's effects, and goes then, as many rows at a time, before the fork expires.
+        its next tool's time is up, or after `look_again`; one that keeps nothing has expired itself. Its log, and what
+        a fork was given, are kept as long as a run's effects; once the run has expired nobody reads them any more.
         """
 
         def work(connection: Connection, at: Instant) -> list[Key]:
@@ -104,8 +107,23 @@ class SqlRetention:
             if len(keys) < limit:
                 later = [moment for moment in until.values() if moment > at]
                 again = Instant(min([*later, at + look_again]))
-                _look_again(connection, run, ended_at, again, at, limit)
+                _look_again(connection, run, ended_at, again, at)
             return keys
+
+        return await self._database.write(work)
+
+    async def empty(self, run: RunId, limit: int) -> bool:
+        """Delete what an expired run has besides its effects, up to so many rows of a kind; say whether it has more."""
+
+        def work(connection: Connection, _at: Instant) -> bool:
+            if not _hold_expired(connection, run):
+                return False
+            went = [_forget(connection, run, number, limit) for number in _OF_RUN]
+            if max(went) >= limit:
+                return True
+            connection.execute(sa.delete(loops).where(loops.c.run_id == run))
+            _update_run(connection, run, {"kept_until": None})
+            return False
 
         return await self._database.write(work)
 
@@ -116,14 +134,13 @@ def _expire(connection: Connection, at: Instant, keys: Sequence[Key]) -> None:
         _forget_beside(connection, keys)
 
 
-def _look_again(connection: Connection, run: RunId, ended_at: Instant, again: Instant, at: Instant, limit: int) -> None:
+def _look_again(connection: Connection, run: RunId, ended_at: Instant, again: Instant, at: Instant) -> None:
     if _has_kept(connection, run):
         _update_run(connection, run, {"kept_until": again})
-    elif at < ended_at + KEPT_IN_RUN and _has_given(connection, run):
+    elif at < ended_at + KEPT_IN_RUN and _has_more(connection, run):
         _update_run(connection, run, {"kept_until": Instant(ended_at + KEPT_IN_RUN)})
-    elif all(_forget_given(connection, run, table, limit) < limit for table in (fork_answers, fork_calls)):
-        _update_run(connection, run, {"expired_at": at})
-        connection.execute(sa.delete(loops).where(loops.c.run_id == run))
+    else:
+        _update_run(connection, run, {"expired_at": at, "kept_until": at})
 
 
 def select_oldest(connection: Connection, after: Oldest | None) -> Oldest | None:
@@ -179,6 +196,13 @@ def _hold_ended(connection: Connection, run: RunId) -> Instant | None:
     """Select when the run ended, unless it has expired; hold it."""
     statement = sa.select(runs.c.ended_at).where(runs.c.id == run, runs.c.expired_at.is_(None))
     return connection.execute(statement.with_for_update()).scalar()
+
+
+def _hold_expired(connection: Connection, run: RunId) -> bool:
+    """Select whether a run has expired and is not empty yet; hold it."""
+    is_left = (runs.c.expired_at.is_not(None), runs.c.kept_until.is_not(None))
+    statement = sa.select(runs.c.id).where(runs.c.id == run, *is_left)
+    return connection.execute(statement.with_for_update()).first() is not None
 
 
 def select_of_run(connection: Connection, run: RunId, tools: Sequence[str], limit: int) -> list[Key]:
@@ -239,10 +263,11 @@ def select_past_holds(connection: Connection, until: Instant, limit: int) -> lis
     return list(connection.execute(statement).scalars())
 
 
-def _forget_given(connection: Connection, run: RunId, table: sa.Table, limit: int) -> int:
-    """Remove some of what a fork was given or let do; return how many rows went."""
-    some = sa.select(table.c.key).where(table.c.run_id == run).limit(limit)
-    statement = sa.delete(table).where(table.c.run_id == run, table.c.key.in_(some))
+def _forget(connection: Connection, run: RunId, number: sa.Column[Any], limit: int) -> int:
+    """Remove what some numbers of a run have, where a column numbers its rows; return how many rows went."""
+    table = number.table
+    some = sa.select(number).where(table.c.run_id == run).limit(limit)
+    statement = sa.delete(table).where(table.c.run_id == run, number.in_(some))
     return connection.execute(statement).rowcount
 
 
@@ -252,12 +277,12 @@ def _has_kept(connection: Connection, run: RunId) -> bool:
     return bool(connection.execute(sa.select(kept.exists())).scalar_one())
 
 
-def _has_given(connection: Connection, run: RunId) -> bool:
-    """Select whether the run is a fork that was given anything, or let do it."""
-    given = [sa.exists().where(table.c.run_id == run) for table in (fork_answers, fork_calls)]
+def _has_more(connection: Connection, run: RunId) -> bool:
+    """Select whether more is kept of the run than its effects."""
+    given = [sa.exists().where(number.table.c.run_id == run) for number in _OF_RUN]
     return bool(connection.execute(sa.select(sa.or_(*given))).scalar_one())
 
 
-def _update_run(connection: Connection, run: RunId, values: Mapping[str, Instant]) -> None:
-    """Write down when the run is to be looked at again, or that it has expired."""
+def _update_run(connection: Connection, run: RunId, values: Mapping[str, Instant | None]) -> None:
+    """Write down when the run is to be looked at again, or never; and that it has expired."""
     connection.execute(sa.update(runs).where(runs.c.id == run).values(**values))

@@ -132,7 +132,8 @@ sa.Index("effects_run", effects.c.run_id, effects.c.step)
 _SLOTTED: Final = sa.text("slot IS NOT NULL")
 KEPT_ALONE: Final = sa.text(f"step IS NULL AND state IN ({SUCCEEDED}, {FAILED}) AND expired_at IS NULL")
 """An effect without a run has no step; said so, SQLite does not take the index of runs for a search by `run_id`."""
-KEPT_RUNS: Final = sa.text("kept_until IS NOT NULL AND expired_at IS NULL")
+KEPT_RUNS: Final = sa.text("kept_until IS NOT NULL")
+"""Runs that ended and of which something is kept: `kept_until` says when to look at them. Some have expired."""
 _FORKED: Final = sa.text("parent_id IS NOT NULL")
 sa.Index(
     "effects_slot",

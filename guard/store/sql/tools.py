@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from guard.core.effects import Instant, RunId, TenantId
-from guard.core.tools import Declared, Held, Moved, Planned, Tool, planned, what_is_said
+from guard.core.tools import UNDECLARED_VERSION, Declared, Held, Moved, Planned, Tool, planned, what_is_said
 from guard.ports.store import Pin
 from guard.store.sql.database import Database
 from guard.store.sql.faults import Contended
@@ -41,6 +41,16 @@ class SqlTools:
     async def pin(self, tenant: TenantId, wishes: Sequence[Pin]) -> list[Tool | None]:
         """Pin a version of a tool to each run, unless one is pinned; return what is pinned (None: undeclared)."""
         return await self._database.write(lambda connection, _at: _pin(connection, tenant, wishes))
+
+    async def pinned(self, tenant: TenantId, run: RunId, names: Sequence[str]) -> dict[str, Tool]:
+        """Return the declared versions of these tools that are pinned to a run. None is pinned by that."""
+
+        def work(connection: Connection) -> dict[str, Tool]:
+            pins = _select_pins(connection, [Pin(run=run, tool=name, version=UNDECLARED_VERSION) for name in names])
+            versions = [(name, version) for (_, name), version in pins.items()]
+            return {name: tool for (name, _), tool in _select_versions(connection, tenant, versions).items()}
+
+        return await self._database.read_at_once(work)
 
     async def plan(self, tenant: TenantId, declared: Mapping[str, ToolDeclaration]) -> list[Planned]:
         """Say what these declarations would make of their tools, in their order. Nothing is written."""

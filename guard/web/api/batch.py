@@ -9,6 +9,7 @@ from guard.core.effects import Key
 from guard.web import problems
 from guard.web.answer import Answer
 from guard.web.exchange import Exchange
+from guard.web.fork_access import refusal
 from guard.web.openapi import documented
 from guard.web.verb import Verb, Verbs
 from twiceshy_contract.batch import BatchAnswer, BatchedRequest, BatchRequest
@@ -55,7 +56,8 @@ async def _one(verbs: Verbs, exchange: Exchange, one: BatchedRequest, *, newer: 
         message = convert(cast("JsonValue", one.body), found.verb.body, newer=newer)
         if isinstance(message, BeginRequest) and message.wait_seconds:
             return problems.of_error(one.path, Refusal("a begin in a batch does not wait", ("wait_seconds",)))
-        return await found.verb.do(exchange, message, found.key)
+        refused = None if exchange.fork is None else await refusal(exchange, one.path, message)
+        return refused or await found.verb.do(exchange, message, found.key)
     except Exception as error:  # noqa: BLE001 - whatever one request meets is its own answer
         return problems.of_error(one.path, error)
 

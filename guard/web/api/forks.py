@@ -37,7 +37,8 @@ async def fork(request: ApiRequest, run: FromPath[str]) -> Response[bytes]:
     made = await use_cases(request).runs.fork(DEFAULT_TENANT, path_name(run), asked.fork, asked)
     if isinstance(made, Refused):
         return problems.refused(made).response()
-    return json_answer(run_view(made)).response()
+    credential = await use_cases(request).credentials.of(made)
+    return json_answer(msgspec.structs.replace(run_view(made), credential=credential)).response()
 
 
 @post(
@@ -75,6 +76,10 @@ def _ruling(decided: Decided) -> PolicyRuling:
     if ruling.decision == "recorded" and origin is not None:
         key, outcome = wire_key(origin.intent.key), _outcome(origin.outcome)
         return msgspec.structs.replace(ruling, provenance="recorded", origin=key, outcome=outcome)
+    if ruling.rule == "injected":
+        answer = None if judged.pause is None else judged.pause.answer
+        given = None if answer is None else _outcome(answer.outcome)
+        return msgspec.structs.replace(ruling, provenance="injected", outcome=given)
     if ruling.decision == "stub":
         return msgspec.structs.replace(ruling, provenance="simulator", outcome=_outcome(judged.simulated))
     return ruling

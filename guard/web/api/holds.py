@@ -39,12 +39,16 @@ _CHANGE_PROBLEMS: Final = (400, 401, 403, 404, 409, 413, 415, 503)
         "Place a hold: claim a resource for a time",
         body=PlaceHoldRequest,
         answers={201: HoldView, 200: HoldView},
-        problems=(400, 401, 409, 413, 415, 422, 503),
+        problems=(400, 401, 403, 409, 413, 415, 422, 503),
     ),
 )
 async def place(request: ApiRequest) -> Response[bytes]:
     """Answer 201 with the hold, 200 where it was placed before, and 409 with the one that stands in its way."""
     asked = await message(request, PlaceHoldRequest)
+    run = None if asked.run is None else await use_cases(request).runs.find(DEFAULT_TENANT, asked.run)
+    if run is not None and run.fork is not None:
+        detail = f"Run {asked.run!r} is a fork, and a hold claims a thing of the world."
+        return problems.answer("forbidden", f"{detail} A tool with a `resource` claims it where it may run.").response()
     return _answer(await use_cases(request).holds.place(DEFAULT_TENANT, asked))
 
 

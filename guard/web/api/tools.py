@@ -8,14 +8,14 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from guard.core.effects import Instant
-from guard.core.tools import Held, Tool
+from guard.core.tools import Held, Tool, undeclared
 from guard.service.registry import Applied, Unasked
 from guard.web import answers, problems
 from guard.web.answer import Answer, json_answer
 from guard.web.instants import instant_of, rfc3339, rfc3339_or_none
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
-from guard.web.requests import DEFAULT_TENANT, is_no_approver, message, path_name, query, use_cases
+from guard.web.requests import DEFAULT_TENANT, caller_of, is_no_approver, message, path_name, query, use_cases
 from twiceshy_contract.names import ToolName
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.tools import (
@@ -40,7 +40,10 @@ from twiceshy_contract.tools import (
     ),
 )
 async def declare(request: ApiRequest, name: FromPath[str]) -> Response[bytes]:
-    """Answer with the declaration that holds now, which may be stricter than the one that was sent."""
+    """Answer with the declaration that holds now, which may be stricter than the one that was sent.
+
+    A fork declares nothing: it hears what holds, and of a tool that nobody declared, what is assumed of it.
+    """
     return (await _declare(request, name)).response()
 
 
@@ -112,6 +115,9 @@ async def _declare(request: ApiRequest, name: str) -> Answer:
     except msgspec.ValidationError as error:
         raise Refusal(f"the tool's name in the path is not one: {error}") from error
     registry = use_cases(request).registry
+    if caller_of(request).fork is not None:
+        held = await registry.get(DEFAULT_TENANT, name)
+        return json_answer(answers.tool_view(held or undeclared(DEFAULT_TENANT, name)))
     if is_no_approver(request) and declaration.declared_by == "person":
         outcome = await registry.apply_no_lower(DEFAULT_TENANT, {name: declaration}, {})
         if isinstance(outcome, Unasked):

@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 from guard.core.effects import Key
-from guard.web import answers
+from guard.service.outcomes import Refused
+from guard.web import answers, problems
 from guard.web.answer import Answer
 from guard.web.exchange import Exchange
 from guard.web.openapi import documented
@@ -28,7 +29,18 @@ async def _begin(exchange: Exchange, asked: BeginRequest, _key: Key) -> Answer:
     headers = exchange.idempotency_keys
     if headers:
         asked = msgspec.structs.replace(asked, business_key=business_key(headers, asked.business_key))
+    if asked.epoch is not None:
+        return await _begin_recorded(exchange, asked)
     return answers.begun(await exchange.use_cases.begin(DEFAULT_TENANT, asked))
+
+
+async def _begin_recorded(exchange: Exchange, asked: BeginRequest) -> Answer:
+    """Keep the events first, whatever becomes of the begin; nothing begins for a writer that was taken over."""
+    kept = await exchange.use_cases.recording.bring(DEFAULT_TENANT, asked, is_large=exchange.is_large)
+    if isinstance(kept, Refused):
+        return problems.refused(kept)
+    answer = answers.begun(await exchange.use_cases.begin(DEFAULT_TENANT, asked))
+    return answer.with_next_seq(kept.next_seq)
 
 
 async def _commit(exchange: Exchange, asked: CommitRequest, key: Key) -> Answer:
@@ -60,7 +72,7 @@ VERBS: Final = (
             "Begin: may this call run?",
             body=BeginRequest,
             answers={201: ExecuteAnswer, 200: (ReplayAnswer, StubAnswer), 202: AwaitAnswer},
-            problems=(400, 401, 403, 409, 410, 413, 415, 422, 503),
+            problems=(400, 401, 403, 404, 409, 410, 413, 415, 422, 503),
         ),
     ),
     Verb(

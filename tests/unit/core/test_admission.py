@@ -147,6 +147,12 @@ def test_a_success_is_over_where_its_tool_may_repeat_or_asks() -> None:
     assert over(DONE, ASKED)
 
 
+def test_nothing_is_over_for_a_call_that_says_which_of_its_like_it_is() -> None:
+    for rules in (ALLOWED, WINDOW, IDEMPOTENT):
+        assert over(DONE, rules, now=1000, delivered=True)
+        assert not over(DONE, replace(rules, is_counted=True), now=1000, delivered=True)
+
+
 def test_a_failure_is_not_over_because_successes_may_be_repeated() -> None:
     for life in (REJECTED, DENIED):
         assert not over(life, ALLOWED)

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from guard.core.effects import RunId
-from guard.core.forks import Fork, Lineage, LiveTool, Span, lineage
+from guard.core.forks import Fork, Lineage, LiveTool, Span, child_of, counterpart, is_within, lineage
 
 MAIN, CHILD, GRANDCHILD = (RunId(UUID(int=number)) for number in (1, 2, 3))
 
@@ -63,3 +63,43 @@ def test_the_terms_of_a_tool_are_found_by_its_name() -> None:
     terms = LiveTool(tool="pay", calls=1)
     named = Fork(parent="run-1", parent_id=MAIN, at=1, live=(LiveTool(tool="mail"), terms))
     assert named.terms_of("pay") is terms
+
+
+TERMS = Fork(parent="main", parent_id=MAIN, at=3, reads="recorded", live=(LiveTool(tool="pay", calls=2),))
+FORK = RunId(UUID(int=9))
+INNER = RunId(UUID(int=10))
+
+
+def test_a_child_of_a_fork_may_do_what_the_fork_may_and_has_the_record_of_its_counterpart() -> None:
+    child = child_of(FORK, TERMS, ("main.mail", CHILD))
+    assert (child.parent, child.parent_id, child.at) == ("main.mail", CHILD, 0)
+    assert (child.reads, child.live, child.within, child.is_empty) == ("recorded", TERMS.live, (FORK,), False)
+    assert lineage(child, []) == Lineage(head=(), tail=(span(CHILD, 0),))
+    grandchild = child_of(INNER, child, None)
+    assert (grandchild.within, grandchild.is_empty, grandchild.live) == ((FORK, INNER), True, TERMS.live)
+
+
+def test_a_child_without_a_counterpart_has_no_record_and_nor_has_what_goes_on_from_it() -> None:
+    child = child_of(FORK, TERMS, None)
+    assert lineage(child, [fork(MAIN, 3)]) == Lineage(head=(), tail=())
+    assert lineage(fork(INNER, 2), [child, fork(GRANDCHILD, 7)]) == lineage(fork(INNER, 2), [])
+
+
+def test_live_calls_count_in_the_run_that_was_forked() -> None:
+    child = child_of(FORK, TERMS, None)
+    assert (TERMS.counted_in(FORK), child.counted_in(INNER)) == (FORK, FORK)
+    assert child_of(INNER, child, None).counted_in(GRANDCHILD) == FORK
+
+
+def test_a_run_is_within_a_fork_where_it_is_the_fork_or_lies_below_it() -> None:
+    child = child_of(FORK, TERMS, None)
+    assert [is_within(FORK, TERMS, FORK), is_within(INNER, child, FORK)] == [True, True]
+    others = [is_within(MAIN, None, FORK), is_within(CHILD, TERMS, FORK), is_within(FORK, TERMS, INNER)]
+    assert others == [False, False, False]
+
+
+def test_a_childs_counterpart_has_the_name_under_the_recorded_parent() -> None:
+    assert counterpart("why.mail", "why", "main") == "main.mail"
+    assert counterpart("why.mail.2", "why.mail", "main.mail") == "main.mail.2"
+    assert counterpart("other.mail", "why", "main") is None
+    assert counterpart("why", "why", "main") is None

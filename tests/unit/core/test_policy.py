@@ -170,3 +170,38 @@ KNOWN: Known = {"arguments": {"amount": 5, "to": "bob"}}
 )
 def test_the_terms_allow_so_many_calls_whose_condition_is_true(terms: LiveTool | None, made: int, said: str) -> None:
     assert allowance(terms, KNOWN, made) == said
+
+
+def test_a_persons_outcome_stands_in_the_tools_place_and_a_persons_no_denies() -> None:
+    for recorded in ("nothing", "after the cut", "arguments differ", "outcome unknown"):
+        assert ruled(CALL, recorded=recorded, answered="injected") == ("stub", "injected")
+        assert ruled(CALL, recorded=recorded, answered="denied") == ("deny", "denied by a person")
+    assert ruled(READ, answered="injected") == ("stub", "injected")
+    assert ruled(ALLOWED, answered="denied") == ("deny", "denied by a person")
+
+
+def test_a_persons_yes_lets_a_call_run_that_no_rule_lets_run() -> None:
+    asked_by_none = msgspec.structs.replace(CALL, approval="not needed", answered="allowed")
+    for said in (
+        {}, {"allowance": "used up"}, {"rules": ("suspend", "auto")}, {"rules": ("stub", "stub")},
+        {"recorded": "arguments differ"}, {"is_registered": False}, {"simulated": "an outcome"},
+    ):  # fmt: skip
+        assert ruled(asked_by_none, **said) == ("live", "allowed once")
+
+
+def test_a_persons_yes_does_not_stand_for_the_approval_that_the_tool_itself_asks_for() -> None:
+    for standing, decided in (
+        ("missing", ("suspend", "needs approval")),
+        ("open", ("suspend", "needs approval")),
+        ("expired", ("suspend", "needs approval")),
+        ("approved", ("live", "allowed once")),
+        ("denied", ("deny", "approval denied")),
+    ):
+        assert ruled(CALL, answered="allowed", approval=standing) == decided
+
+
+def test_the_registrys_denial_is_stronger_than_what_a_person_answers_and_the_past_stays() -> None:
+    for answered in ("injected", "denied", "allowed"):
+        denied = ruled(CALL, answered=answered, rules=("auto", "deny"), approval="not needed")
+        assert denied == ("deny", "registry: deny")
+        assert ruled(CALL, answered=answered, recorded="before the cut") == ("recorded", "before the cut")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from guard.core.redaction import REDACTED, marks, missing, redacted, restored
+from twiceshy_contract.redaction import REDACTED, marks, missing, redacted, restored
 
 CARD = {"number": "4111 1111", "cvc": "123"}
 CALL: dict[str, object] = {"to": "bob", "card": CARD, "people": [{"pin": 1, "name": "a"}, {"pin": 2, "name": "b"}]}
