@@ -1,12 +1,22 @@
 """Twiceshy: when an action must not happen twice."""
 
+from twiceshy._assertions import Expectation
+from twiceshy._bisect import Bisected, BisectOptions, bisect, bisect_async
+from twiceshy._divergence import Divergence
 from twiceshy._effect import CurrentEffect, Sending, current_effect
+from twiceshy._exchanges.options import HttpOptions
 from twiceshy._guard import Guard
 from twiceshy._hold import Hold, HoldOptions
+from twiceshy._instrument import Instrumented, instrument
 from twiceshy._options import ToolOptions
+from twiceshy._overrides import Override
 from twiceshy._probe_worker import ProbeOptions, ProbeReport
 from twiceshy._probes import Applied, DoubtfulEffect, NotFound, Unproven
 from twiceshy._recorded import Answer
+from twiceshy._recording import Recording
+from twiceshy._replay import replay, replay_async
+from twiceshy._replay_options import ReplayOptions
+from twiceshy._replayed import Replayed
 from twiceshy._run import Run
 from twiceshy._saga import Saga
 from twiceshy._saga_recovery import SagaReport
@@ -36,10 +46,17 @@ from twiceshy.exceptions import (
     OutcomeInDoubt,
     OutcomeNotDelivered,
     PolicyDenied,
+    RecordedError,
     RecordError,
     RecordExpired,
+    RecordingDiverged,
+    RecordingRefused,
     RecordMismatch,
     Rejected,
+    ReplayDiverged,
+    ReplayIncomplete,
+    ReplayPaused,
+    ReplayStopped,
     ReportedOutcome,
     RequestRefused,
     ResourceHeld,
@@ -47,6 +64,7 @@ from twiceshy.exceptions import (
     RetryLater,
     RunFinished,
     RunSuspended,
+    RunTakenOver,
     SagaOver,
     SetupError,
     SiblingInDoubt,
@@ -67,12 +85,16 @@ __all__ = [
     "AsyncTool",
     "AttemptsExhausted",
     "BeginError",
+    "BisectOptions",
+    "Bisected",
     "ClaimedByAnother",
     "Compensation",
     "CurrentEffect",
+    "Divergence",
     "DoubtfulEffect",
     "EffectError",
     "EffectRef",
+    "Expectation",
     "ForkSuspended",
     "Guard",
     "GuardError",
@@ -80,7 +102,9 @@ __all__ = [
     "Hold",
     "HoldLost",
     "HoldOptions",
+    "HttpOptions",
     "InProgress",
+    "Instrumented",
     "KeyUsedByAnotherTool",
     "LeaseLost",
     "LiveTerms",
@@ -92,13 +116,24 @@ __all__ = [
     "OutcomeError",
     "OutcomeInDoubt",
     "OutcomeNotDelivered",
+    "Override",
     "PolicyDenied",
     "ProbeOptions",
     "ProbeReport",
     "RecordError",
     "RecordExpired",
     "RecordMismatch",
+    "RecordedError",
+    "Recording",
+    "RecordingDiverged",
+    "RecordingRefused",
     "Rejected",
+    "ReplayDiverged",
+    "ReplayIncomplete",
+    "ReplayOptions",
+    "ReplayPaused",
+    "ReplayStopped",
+    "Replayed",
     "ReportedOutcome",
     "RequestRefused",
     "ResourceHeld",
@@ -108,6 +143,7 @@ __all__ = [
     "Run",
     "RunFinished",
     "RunSuspended",
+    "RunTakenOver",
     "Saga",
     "SagaOver",
     "SagaReport",
@@ -120,5 +156,10 @@ __all__ = [
     "ToolArgumentError",
     "ToolOptions",
     "Unproven",
+    "bisect",
+    "bisect_async",
     "current_effect",
+    "instrument",
+    "replay",
+    "replay_async",
 ]

@@ -10,13 +10,14 @@ from twiceshy_contract.names import EffectClass, OnDoubt, PublicState
 
 
 class _About(msgspec.Struct, frozen=True, kw_only=True):
-    """Which effect an answer is about."""
+    """Which effect an answer is about; `next_seq` is where the run's log goes on, where events were brought."""
 
     key: str
     tool: str
     run: str | None
     fence: int
     step: int | None = None
+    next_seq: int | None = None
 
 
 class Execute(_About, frozen=True, kw_only=True, tag_field="decision", tag="execute"):
@@ -48,6 +49,7 @@ class Stub(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", tag=
     provenance: Provenance
     rule: str
     origin: str | None = None
+    next_seq: int | None = None
 
 
 class Await(_About, frozen=True, kw_only=True, tag_field="decision", tag="await_approval"):
@@ -77,6 +79,7 @@ class HeldDeclaration(msgspec.Struct, frozen=True, kw_only=True):
     on_doubt: OnDoubt | None = None
     provider_window_seconds: float | None = None
     provider_key_header: str | None = None
+    redacted: tuple[str, ...] = ()
 
 
 class DeclaredTool(msgspec.Struct, frozen=True, kw_only=True):

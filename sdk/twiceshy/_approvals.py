@@ -8,6 +8,7 @@ import msgspec
 from twiceshy._answers import Await
 from twiceshy._ask import ask
 from twiceshy._calls import BEGIN_GRACE_SECONDS, ToolCall
+from twiceshy._carried import begun_by
 from twiceshy._environment import Environment
 from twiceshy._problems import refused, unavailable
 from twiceshy._replies import Unanswered
@@ -52,7 +53,7 @@ def awaited(environment: Environment, call: ToolCall, answer: Await) -> Flow[Beg
         raise _suspended(answer, reference)
     while (yield from _state(environment, answer, reference)) == "open":
         pass
-    return call.begin(uuid4(), environment.worker)
+    return (yield from begun_by(environment, call, uuid4()))
 
 
 def _state(environment: Environment, answer: Await, reference: EffectRef) -> Flow[ApprovalState]:
@@ -61,6 +62,7 @@ def _state(environment: Environment, answer: Await, reference: EffectRef) -> Flo
         method="GET",
         path=f"/v1/approvals/{answer.approval}?wait={_HELD_SECONDS:g}",
         timeout_seconds=_HELD_SECONDS + BEGIN_GRACE_SECONDS,
+        token=environment.credential_of(answer.run),
     )
     until = environment.clock() + asked.timeout_seconds + environment.limits.unavailable_seconds
     seen = yield from ask(environment, asked, _SEEN, until=until)

@@ -13,6 +13,7 @@ from twiceshy._answers import Await, Begun, Execute, Replay, Stub
 from twiceshy._approvals import awaited
 from twiceshy._ask import Answered, ask
 from twiceshy._calls import ToolCall, request
+from twiceshy._carried import begun_by, hear
 from twiceshy._effect import CurrentEffect
 from twiceshy._environment import Environment
 from twiceshy._lease import Lease
@@ -50,7 +51,7 @@ def begin(
 
     Until `deadline` the tool's probe is asked about a doubt that is found.
     """
-    asked = call.begin(uuid4(), environment.worker)
+    asked = yield from begun_by(environment, call, uuid4())
     doubts = 0
     while True:
         answer = yield from _ask_or_release(environment, call, asked)
@@ -58,7 +59,7 @@ def begin(
             if answer.code == "outcome-in-doubt" and doubts < _MOST_DOUBTS:
                 yield from at_begin(environment, call, answer, deadline=deadline)
                 doubts += 1
-                asked = call.begin(uuid4(), environment.worker)
+                asked = yield from begun_by(environment, call, uuid4())
             else:
                 asked = yield from _next_begin(environment, call, asked, answer, wait_until)
             continue
@@ -82,15 +83,15 @@ def _begun(
                 header = call.spec.rules.provider_key_header
                 effect = CurrentEffect(granted, lease, environment.clock, provider_key_header=header)
                 return Granted(granted, effect, asked)
-            yield from release(asked)
+            yield from release(environment, asked)
             if environment.clock() >= wait_until:
                 raise unavailable(environment, call.reference, "its answers take longer than the lease lasts")
-            return call.begin(uuid4(), environment.worker)
+            return (yield from begun_by(environment, call, uuid4()))
         case Replay() as replay:
             environment.inner_doubts.pop(replay.key, None)
             if not _is_known(environment, call, asked, replay):
                 return replay
-            return replace(call.begin(uuid4(), environment.worker), delivered=(EffectKey(replay.key),))
+            return replace((yield from begun_by(environment, call, uuid4())), delivered=(EffectKey(replay.key),))
         case Stub() as stub:
             return stub
         case Await() as awaiting:
@@ -106,26 +107,34 @@ def _is_known(environment: Environment, call: ToolCall, asked: BeginRequest, rep
     )
 
 
-def release(asked: BeginRequest) -> Flow[None]:
+def release(environment: Environment, asked: BeginRequest) -> Flow[None]:
     """Tell the service that the tool never started; the answer does not matter."""
-    body = msgspec.json.encode(asked)
-    yield from send(Request(method="POST", path="/v1/effects/release", body=body, timeout_seconds=_RELEASE_SECONDS))
+    given_up = Request(
+        method="POST",
+        path="/v1/effects/release",
+        body=msgspec.json.encode(asked),
+        timeout_seconds=_RELEASE_SECONDS,
+        token=environment.credential_of(asked.run),
+    )
+    yield from send(given_up)
 
 
 def _ask_or_release(environment: Environment, call: ToolCall, asked: BeginRequest) -> Flow[Answered[Begun] | Problem]:
     """Ask; whoever gives up, or is interrupted, says that the tool never started."""
-    sent = request(asked)
+    sent = replace(request(asked), token=environment.credential_of(asked.run))
     until = environment.clock() + asked.wait_seconds + environment.limits.unavailable_seconds
     try:
         answer = yield from ask(environment, sent, _BEGIN, until=until)
     except GeneratorExit:
         raise
     except BaseException:
-        yield from release(asked)
+        yield from release(environment, asked)
         raise
     if isinstance(answer, Unanswered):
-        yield from release(asked)
+        yield from release(environment, asked)
         raise unavailable(environment, call.reference, answer.reason)
+    if call.writer is not None:
+        hear(call.writer, call.spec.name, answer)
     return answer
 
 
@@ -139,17 +148,17 @@ def _next_begin(
         case "in-progress" if left > 0:
             yield from _pause_between_waits(environment, asked, left, retry_after)
             left = max(0.0, wait_until - environment.clock())
-            return call.begin(asked.attempt, environment.worker, min(left, _LONGEST_HELD_WAIT))
+            return (yield from begun_by(environment, call, asked.attempt, min(left, _LONGEST_HELD_WAIT)))
         case "retry-later" if (retry_after or 0) <= left:
             yield from sleep(max(retry_after or 0, _SHORTEST_PAUSE))
-            return call.begin(uuid4(), environment.worker)
+            return (yield from begun_by(environment, call, uuid4()))
         case "resource-held" if retry_after is not None and retry_after <= left:
             yield from sleep(max(retry_after, _SHORTEST_PAUSE))
-            return call.begin(uuid4(), environment.worker)
+            return (yield from begun_by(environment, call, uuid4()))
         case "lease-lost" | "superseded" | "not-possible" if left > 0:
-            yield from release(asked)
+            yield from release(environment, asked)
             yield from sleep(_SHORTEST_PAUSE)
-            return call.begin(uuid4(), environment.worker)
+            return (yield from begun_by(environment, call, uuid4()))
         case _:
             raise meaning(environment, problem, call)
 

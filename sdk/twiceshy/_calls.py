@@ -1,7 +1,7 @@
 """One guarded call as values: which tool, with which arguments, under which key."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,8 +10,10 @@ import msgspec
 from twiceshy._binding import Bound
 from twiceshy._delivered import Known
 from twiceshy._options import ToolSpec
+from twiceshy._session import Session
 from twiceshy._transports.base import Request
 from twiceshy._wording import in_words
+from twiceshy._writer import Writer
 from twiceshy.exceptions import EffectRef, NoRun, SetupError, ToolArgumentError
 from twiceshy_contract.canonical import MAX_BYTES
 from twiceshy_contract.effects import BeginRequest
@@ -62,6 +64,9 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     in_fork: bool = False
     saga: str | None = None
     compensates: str | None = None
+    nth: int | None = None
+    session: Session | None = None
+    writer: Writer | None = None
 
     @property
     def reference(self) -> EffectRef:
@@ -69,7 +74,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
         return EffectRef(tool=self.spec.name, run=self.run)
 
     def begin(self, attempt: UUID, worker: str, wait_seconds: float = 0) -> BeginRequest:
-        """Return the body of a begin. How long the lease is, the registry says."""
+        """Return the body of a begin, without what it brings of a log. How long the lease is, the registry says."""
         return BeginRequest(
             tool=self.spec.name,
             arguments=self.written,
@@ -87,14 +92,18 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
             requester=self.requester,
             saga=self.saga,
             compensates=None if self.compensates is None else EffectKey(self.compensates),
+            nth=self.nth,
         )
 
 
-def checked(call: ToolCall) -> ToolCall:
-    """Refuse a call outside of a run, one that lacks the key its tool's rule needs, or whose key is not one."""
+def checked(call: ToolCall, recorded: Sequence[str] = ()) -> ToolCall:
+    """Refuse a call outside of a run, one that lacks the key its tool's rule needs, or whose key is not one.
+
+    `recorded` are the runs that are recorded in this process now.
+    """
     rule, keys = call.spec.rules.key, call.keys
     if call.run is None and keys.business_key is None:
-        raise NoRun(f"{call.spec.name} did not run. {inspect.cleandoc(NoRun.__doc__ or '')}")
+        raise NoRun(f"{call.spec.name} did not run. {inspect.cleandoc(NoRun.__doc__ or '')}{beside(recorded)}")
     if rule == "step" and keys.step is None:
         raise SetupError(f"{call.spec.name} is declared with key='step'; pass step= with the call.")
     if rule == "business_key" and keys.business_key is None:
@@ -106,6 +115,17 @@ def checked(call: ToolCall) -> ToolCall:
     except msgspec.ValidationError as error:
         raise ToolArgumentError(f"{call.spec.name}: {in_words(error)}. Nothing began; correct the call.") from error
     return call
+
+
+def beside(recorded: Sequence[str]) -> str:
+    """Say of which run a thread without a context probably is."""
+    if not recorded:
+        return ""
+    what = f"The run {recorded[0]} is" if len(recorded) == 1 else f"The runs {', '.join(recorded[:3])} are"
+    return (
+        f"\n\n{what} recorded here now, and this call would be missing there: `await run.to_thread(...)` keeps it, and "
+        "in a pool of your own `contextvars.copy_context().run`."
+    )
 
 
 def request(begin: BeginRequest, path: str = "/v1/effects") -> Request:

@@ -3,10 +3,10 @@
 import errno
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
-from twiceshy._effect import SendingState
+from twiceshy._effect import SeenRequest, SendingState
 from twiceshy._options import ToolSpec, Verdict
 from twiceshy.exceptions import NotApplied, Rejected
 
@@ -16,23 +16,29 @@ _REJECTED_STATUS: Final = frozenset({400, 404, 405, 410, 413, 415, 422})
 _NOT_APPLIED_STATUS: Final = frozenset({401, 403, 429})
 _VERDICTS: Final = ("not_applied", "rejected", "unknown")
 _LONGEST_CHAIN: Final = 10
+_HARMLESS: Final = ("GET", "HEAD", "OPTIONS")
 _log = logging.getLogger("twiceshy")
 
 
-def judge(error: BaseException, spec: ToolSpec, sending: SendingState) -> Judgement:
-    """Say what became of an effect whose tool raised. What an unknown one means, its class says, at the service."""
+def judge(
+    error: BaseException, spec: ToolSpec, sending: SendingState, requests: Sequence[SeenRequest] = ()
+) -> Judgement:
+    """Say what became of an effect whose tool raised. What an unknown one means, its class says, at the service.
+
+    `requests` are those that an adapter saw the tool send.
+    """
     try:
-        return _judged(error, spec, sending)
+        return _judged(error, spec, sending, requests)
     except Exception:  # noqa: BLE001 - an exception's attributes are the tool's own code
         _log.exception("What %s raised cannot be read; the outcome counts as unknown.", spec.name)
         return "unknown"
 
 
-def _judged(error: BaseException, spec: ToolSpec, sending: SendingState) -> Judgement:
+def _judged(error: BaseException, spec: ToolSpec, sending: SendingState, requests: Sequence[SeenRequest]) -> Judgement:
     verdict = _hooked(error, spec) or _told(error) or _marked(spec, sending)
     if verdict is not None:
         return verdict
-    if not isinstance(error, Exception) or not spec.rules.one_request:
+    if not isinstance(error, Exception) or not _is_of_one_request(error, spec, requests):
         return "unknown"
     return _of_one_request(error) or "unknown"
 
@@ -65,6 +71,22 @@ def _marked(spec: ToolSpec, sending: SendingState) -> Judgement | None:
             return "unknown"
         case "not_yet":
             return "not_applied" if spec.marks_sending else None
+
+
+def _is_of_one_request(error: BaseException, spec: ToolSpec, requests: Sequence[SeenRequest]) -> bool:
+    """Say whether an error is that of the one request that the tool sent.
+
+    The tool's own word counts unless two were seen that may change something. Without it, exactly one request was seen
+    and the error is what it met: a tool may fail at something else after its request has succeeded.
+    """
+    if spec.rules.one_request:
+        return sum(request.method not in _HARMLESS for request in requests) <= 1
+    if len(requests) != 1:
+        return False
+    (seen,) = requests
+    return any(
+        link is seen.error or (seen.status is not None and _status(link) == seen.status) for link in _chain(error)
+    )
 
 
 def _of_one_request(error: BaseException) -> Verdict | None:

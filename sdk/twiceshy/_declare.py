@@ -28,10 +28,11 @@ _log = logging.getLogger("twiceshy")
 
 def declare(environment: Environment, call: ToolCall) -> Flow[ToolCall]:
     """Declare the call's tool, where this guard has not yet, and return the call under the rules that hold."""
-    held = known(environment, call.spec)
+    credential = environment.credential_of(call.run)
+    held = known(environment, call.spec, credential)
     if held is None:
         until = environment.clock() + environment.limits.unavailable_seconds
-        answer = yield from told(environment, call.spec, until=until)
+        answer = yield from told(environment, call.spec, until=until, credential=credential)
         match answer:
             case Unanswered():
                 raise unavailable(environment, call.reference, answer.reason)
@@ -42,18 +43,26 @@ def declare(environment: Environment, call: ToolCall) -> Flow[ToolCall]:
     return obeying(call, held)
 
 
-def known(environment: Environment, spec: ToolSpec) -> HeldDeclaration | None:
+def known(environment: Environment, spec: ToolSpec, credential: str | None = None) -> HeldDeclaration | None:
     """Return what the registry holds of a tool; None where it was not told of the newest definition."""
     kept = environment.declared.get(spec.name)
     said = _newest(environment, spec).declaration
-    return None if kept is None or (kept.said is not said and kept.said != said) else kept.held
+    if kept is not None and (kept.said is said or kept.said == said):
+        return kept.held
+    heard = None if credential is None else environment.held_in_forks.get((credential, spec.name))
+    return None if heard is None or heard.said != said else heard.held
 
 
-def told(environment: Environment, spec: ToolSpec, *, until: float) -> Flow[DeclaredTool | Problem | Unanswered]:
-    """Tell the registry of a tool's newest definition, and keep what it holds."""
+def told(
+    environment: Environment, spec: ToolSpec, *, until: float, credential: str | None = None
+) -> Flow[DeclaredTool | Problem | Unanswered]:
+    """Tell the registry of a tool's newest definition, and keep what it holds.
+
+    The `credential` of a fork declares nothing: what the registry holds is heard, and the tool is declared later.
+    """
     newest = _newest(environment, spec)
     body = msgspec.json.encode(newest.declaration)
-    asked = Request(method="PUT", path=f"/v1/tools/{quote(spec.name, safe='')}", body=body)
+    asked = Request(method="PUT", path=f"/v1/tools/{quote(spec.name, safe='')}", body=body, token=credential)
     answer = yield from ask(environment, asked, _TOOL, until=until)
     if not isinstance(answer, Answered):
         return answer
@@ -61,7 +70,11 @@ def told(environment: Environment, spec: ToolSpec, *, until: float) -> Flow[Decl
     before = environment.declared.get(spec.name)
     if before is None or before.held != held:
         _say_where_stricter(spec.name, newest.rules, held)
-    environment.declared[spec.name] = Declared(said=newest.declaration, held=held, at=environment.clock())
+    heard = Declared(said=newest.declaration, held=held, at=environment.clock())
+    if credential is None:
+        environment.declared[spec.name] = heard
+    else:
+        environment.held_in_forks[credential, spec.name] = heard
     return answer.value
 
 
@@ -93,14 +106,16 @@ def _say_where_stricter(name: str, said: ToolRules, held: HeldDeclaration) -> No
 
 
 def _obeying(said: ToolRules, held: HeldDeclaration) -> ToolRules:
-    """Return what the code says with what the registry says in its place; of the class, the stricter one."""
+    """Return what the code says with what the registry says in its place; the stricter class, and both redactions."""
     effect = max(held.class_, said.effect, key=lambda name: STRICTNESS[name])
     share = said.share if held.share is None else held.share
     on_doubt = held.on_doubt or said.on_doubt
     window = held.provider_window_seconds or said.provider_window_seconds
     header = held.provider_key_header or said.provider_key_header
-    if (effect, share, on_doubt, window, header) == (
+    redacted = tuple(dict.fromkeys((*said.redacted, *held.redacted)))
+    if (effect, share, on_doubt, window, header, redacted) == (
         said.effect, said.share, said.on_doubt, said.provider_window_seconds, said.provider_key_header,
+        tuple(said.redacted),
     ):  # fmt: skip
         return said
     return replace(
@@ -110,4 +125,5 @@ def _obeying(said: ToolRules, held: HeldDeclaration) -> ToolRules:
         on_doubt=on_doubt,
         provider_window_seconds=window,
         provider_key_header=header,
+        redacted=redacted,
     )

@@ -43,7 +43,8 @@ def deliver(
     patience = max(environment.limits.deliver_seconds, effect.lease.seconds_left(now))
     until = now + (_HURRIED_SECONDS if is_hurried else patience)
     verb: Verb = "commit" if kind == "succeeded" else "fail"
-    request = Request(method="POST", path=f"/v1/effects/{effect.key}/{verb}", body=body, joins=True)
+    token = environment.credential_of(effect.reference.run)
+    request = Request(method="POST", path=f"/v1/effects/{effect.key}/{verb}", body=body, joins=True, token=token)
     if environment.spooler is None:
         return (yield from ask(environment, request, _EFFECT, until=until))
     spooling = _Spooling(

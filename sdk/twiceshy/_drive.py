@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from twiceshy._effect import CurrentEffect
+from twiceshy._replaying import refuse_lost_in_replay
 from twiceshy._steps import Blocking, Flow, Given, Pause, Raised, Returned, RunProbe, RunTool, Send, Sleep, Step
 from twiceshy._transports.base import Transport
 from twiceshy.exceptions import SetupError
@@ -20,15 +21,18 @@ from twiceshy.exceptions import SetupError
 _Place: TypeAlias = Step | Returned | Raised
 _Telling: TypeAlias = Send | Sleep | Blocking | RunProbe
 _GRACE_SECONDS: Final = 5.0
+_WHAT: Final = "what asks the guard's service"
 
 
 def drive(flow: Flow[Returned | Raised], transport: Transport) -> Any:
-    """Drive a flow, blocking, and return or raise its outcome."""
+    """Drive a flow, blocking, and return or raise its outcome. In a replay none is driven."""
+    refuse_lost_in_replay(_WHAT)
     return _unwrapped(_driven(flow, transport))
 
 
 async def drive_async(flow: Flow[Returned | Raised], transport: Transport) -> Any:
-    """Drive a flow on the running event loop, and return or raise its outcome."""
+    """Drive a flow on the running event loop, and return or raise its outcome. In a replay none is driven."""
+    refuse_lost_in_replay(_WHAT)
     reached = _reached(flow, None)
     is_telling = False
     while not isinstance(reached, (Returned, Raised)):

@@ -15,6 +15,15 @@ from twiceshy_contract.wire import KEY_HEADER
 SendingState = Literal["not_yet", "sending", "sent"]
 
 
+class SeenRequest:
+    """A request that an adapter saw a tool send, and what it met: the status of its answer, or an error."""
+
+    def __init__(self, method: str) -> None:
+        self.method: Final = method
+        self.status: int | None = None
+        self.error: BaseException | None = None
+
+
 class CurrentEffect:
     """The effect that a guarded tool is executing. Ask `current_effect()` for it.
 
@@ -35,6 +44,7 @@ class CurrentEffect:
         self.why_lost: str | None = None
         self.is_reported = False
         self.inner_doubt: EffectRef | None = None
+        self.requests: Final[list[SeenRequest]] = []
         self._clock = clock
         self._lock = threading.Lock()
         self._interrupt: Callable[[], None] | None = None

@@ -15,6 +15,7 @@ from twiceshy._heartbeat import Heartbeat
 from twiceshy._lease import Clock, clock
 from twiceshy._options import Limits, ToolSpec
 from twiceshy._probes import Probe
+from twiceshy._recorder import Recorder
 from twiceshy._spool import Spool
 from twiceshy._spooler import Spooler
 from twiceshy._transports.base import Transport
@@ -52,7 +53,10 @@ class Environment:
     `declared` holds what the registry says of each declared tool; until `reads_unasked_until`, reads run without being
     asked about, because it gave no answer. `deliveries` holds what each run's agent has been given,
     `tools` the functions behind the guard by their names and `probes` those beside them, `inner_doubts` in which inner
-    effect the doubt of an effect began.
+    effect the doubt of an effect began. `credentials` are those by which runs are driven that are forks, or below one,
+    by the runs' names, and `credential` is the guard's own token where that is one; `held_in_forks` is what the
+    registry says to such a credential, which declares nothing. `told_of_threads` are tools of which it was said that
+    their calls come from threads that see no run.
     """
 
     def __init__(
@@ -70,15 +74,29 @@ class Environment:
         self.limits = limits
         self.clock = clock
         self.chance = chance
-        self.heartbeat = Heartbeat(transport, clock)
+        self.credential: str | None = None
+        self.credentials: dict[str, str] = {}
+        self.held_in_forks: dict[tuple[str, str], Declared] = {}
+        self.heartbeat = Heartbeat(transport, clock, self.credentials)
         self.spooler = None if spool is None else Spooler(Spool(spool, url), transport, clock, chance)
+        self.recorder = Recorder(transport, url, spool, chance)
         self.declared: dict[str, Declared] = {}
         self.reads_unasked_until = 0.0
         self.deliveries = Deliveries()
         self.checked: set[str] = set()
+        self.told_of_threads: set[str] = set()
         self.inner_doubts: dict[str, EffectRef] = {}
         self.tools: dict[str, GuardedFunction] = {}
         self.probes: dict[str, Probe] = {}
+
+    def credential_of(self, run: str | None) -> str | None:
+        """Return the credential by which a run is driven; None for an ordinary one. All are where it is the guard's."""
+        return None if run is None else self.credentials.get(run, self.credential)
+
+    def drive_by(self, run: str, credential: str | None) -> None:
+        """Let a run be driven by a credential from now on, where there is one."""
+        if credential is not None:
+            self.credentials[run] = credential
 
     @property
     def worker(self) -> str:

@@ -35,7 +35,7 @@ def finish_returned(environment: Environment, call: ToolCall, granted: Granted, 
 def finish_raised(environment: Environment, call: ToolCall, granted: Granted, error: BaseException) -> Flow[Seen]:
     """Report what the tool's exception means, and return how that stands."""
     effect = granted.effect
-    judgement = judge(error, call.spec, effect.sending_state)
+    judgement = judge(error, call.spec, effect.sending_state, effect.requests)
     is_hurried = not issubclass(type(error), Exception) or is_lease_lost(error, effect)
     try:
         delivery = yield from _report(environment, effect, judgement, error, is_hurried=is_hurried)

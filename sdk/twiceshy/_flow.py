@@ -63,10 +63,10 @@ def _arguments_to_run(environment: Environment, call: ToolCall, granted: Granted
         try:
             bound = call.spec.signature.recorded(recorded)
         except Misfit as misfit:
-            yield from release(granted.begin)
+            yield from release(environment, granted.begin)
             raise _misfitting(call, granted, misfit) from misfit
     if granted.effect.lease.has_ended(environment.clock()):
-        yield from release(granted.begin)
+        yield from release(environment, granted.begin)
         raise granted.effect.lost_error("The tool did not start.")
     return bound
 

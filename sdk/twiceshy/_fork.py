@@ -5,9 +5,12 @@ from typing import Any, Final, TypedDict, get_args
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from twiceshy._ask import Answered, ask
 from twiceshy._environment import Environment
+from twiceshy._override_digest import digest_of
+from twiceshy._overrides import Override
 from twiceshy._replies import Unanswered
 from twiceshy._steps import Flow, Raised, Returned
 from twiceshy._transports.base import Request
@@ -18,7 +21,14 @@ from twiceshy_contract.names import RunName
 from twiceshy_contract.problems import Problem
 from twiceshy_contract.variables import did_you_mean
 
-_ANY: Final = msgspec.json.Decoder(dict[str, object])
+
+class _Made(msgspec.Struct, frozen=True):
+    """What the service says of a fork that matters here."""
+
+    credential: str | None = None
+
+
+_MADE: Final = msgspec.json.Decoder(_Made)
 
 
 class ForkOptions(TypedDict, total=False):
@@ -28,10 +38,16 @@ class ForkOptions(TypedDict, total=False):
     record still holds. `live` names the tools that may really run where the record has no answer, by name or with a
     condition and a number of calls; a side effect needs an approval as well. With `reads="recorded"` not even a call
     that only reads runs.
+
+    With `at_event` instead of `at`, the fork is of a recorded run and is recorded too: the code is served what the
+    parent's log has before that event, and from there on models, time and chance are asked again. `overrides` put
+    other outcomes in the place of recorded ones.
     """
 
     fork_of: str
     at: int
+    at_event: int
+    overrides: Sequence[Override]
     live: Sequence[str | LiveTerms]
     reads: Reads
 
@@ -44,6 +60,12 @@ class Forking(msgspec.Struct, frozen=True):
 
     parent: str
     request: ForkRequest
+    at_event: int | None = None
+    overrides: tuple[Override, ...] = ()
+
+    def at(self, step: int) -> "Forking":
+        """Return the same wish, cut at this step."""
+        return replace(self, request=replace(self.request, at=step))
 
 
 def forking(name: str, options: ForkOptions) -> Forking | None:
@@ -53,26 +75,43 @@ def forking(name: str, options: ForkOptions) -> Forking | None:
             raise TypeError(f"Guard.run takes no argument {option!r}{did_you_mean(option, _OPTIONS)}")
     if not options:
         return None
-    if "fork_of" not in options or "at" not in options:
+    if "fork_of" not in options or ("at" in options) == ("at_event" in options):
         raise SetupError(
-            f"The run {name!r} is a fork where both are said: fork_of, the run that it goes on from, and at."
+            f"The run {name!r} is a fork where both are said: fork_of, the run that it goes on from, and where: at (a "
+            "step) or at_event (an event of its log)."
         )
+    cut, overrides = _cut(name, options)
     reads = options.get("reads", "live")
     if reads not in get_args(Reads):
         hint = did_you_mean(str(reads), get_args(Reads))
         raise SetupError(f"The fork {name!r}: reads is {reads!r}{hint} The choice is 'live', 'recorded'.")
     live = [_live(name, tool) for tool in _listed(name, options.get("live", ()))]
-    said = {"fork": name, "at": options["at"], "reads": reads, "live": live}
+    said: dict[str, object] = {"fork": name, "at": options.get("at", 0), "reads": reads, "live": live}
+    said |= {"event": cut if cut and cut > 0 else None, "overrides": digest_of(overrides)}
     try:
         parent: str = msgspec.convert(options["fork_of"], RunName)
     except msgspec.ValidationError as error:
         raise SetupError(f"The fork {name!r}: {in_words(error, 'fork_of')}. Correct its terms.") from error
     try:
-        return Forking(parent, msgspec.convert(msgspec.to_builtins(said), ForkRequest))
+        return Forking(parent, msgspec.convert(msgspec.to_builtins(said), ForkRequest), cut, overrides)
     except msgspec.ValidationError as error:
         raise SetupError(f"The fork {name!r}: {in_words(error, 'live')}. Correct its terms.") from error
     except TypeError as error:
         raise SetupError(f"The fork {name!r}: its terms are no JSON: {error}. Correct them.") from error
+
+
+def _cut(name: str, options: ForkOptions) -> tuple[int | None, tuple[Override, ...]]:
+    """Return the event at which a log is cut, and the overrides. Raises SetupError."""
+    cut: Any = options.get("at_event")
+    overrides = tuple(options.get("overrides", ()))
+    if "at_event" in options and (isinstance(cut, bool) or not isinstance(cut, int)):
+        raise SetupError(f"The fork {name!r}: at_event is {cut!r}; it is the number of an event.")
+    if overrides and cut is None:
+        raise SetupError(f"The fork {name!r}: overrides are of a fork with at_event=..., whose parent was recorded.")
+    for override in overrides:
+        if not isinstance(override, Override):
+            raise SetupError(f"The fork {name!r}: overrides holds {override!r}; give Override(result=..., seq=...).")
+    return cut, overrides
 
 
 def _listed(name: str, live: object) -> Iterable[object]:
@@ -94,11 +133,13 @@ def _live(name: str, tool: object) -> object:
 
 
 def forked(environment: Environment, wish: Forking) -> Flow[Returned | Raised]:
-    """Make the fork, or find it."""
+    """Make the fork, or find it; whose guard has nothing but a fork's credential is in that fork already."""
+    if environment.credential is not None:
+        return Returned(None)
     path = f"/v1/runs/{quote(wish.parent, safe='')}/forks"
     request = Request(method="POST", path=path, body=msgspec.json.encode(wish.request))
     until = environment.clock() + environment.limits.unavailable_seconds
-    answer: Answered[Any] | Problem | Unanswered = yield from ask(environment, request, _ANY, until=until)
+    answer: Answered[_Made] | Problem | Unanswered = yield from ask(environment, request, _MADE, until=until)
     what = f"The run {wish.parent} is not forked as {wish.request.fork}"
     reference = EffectRef(tool="fork", run=wish.request.fork)
     match answer:
@@ -110,5 +151,6 @@ def forked(environment: Environment, wish: Forking) -> Flow[Returned | Raised]:
             )
         case Problem():
             raise RequestRefused(f"{what}: {answer.detail}", effect=reference, code=answer.code)
-        case Answered():
+        case Answered(value=made):
+            environment.drive_by(wish.request.fork, made.credential)
             return Returned(None)

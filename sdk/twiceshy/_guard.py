@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Final, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import Any, Final, Never, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
+from twiceshy._about import RunOptions, records, taken
 from twiceshy._environment import Environment, GuardedFunction, home_of
-from twiceshy._fork import ForkOptions
 from twiceshy._hold import Hold, HoldOptions
 from twiceshy._options import Limits, ToolOptions, require_seconds, specify
 from twiceshy._probe_worker import (
@@ -22,7 +22,8 @@ from twiceshy._probe_worker import (
     serve_probes,
     serve_probes_async,
 )
-from twiceshy._run import Run
+from twiceshy._recording import Recording
+from twiceshy._run import Run, current_run
 from twiceshy._saga import OnFailure, Saga
 from twiceshy._saga_drive import recovered, recovered_async
 from twiceshy._saga_recovery import SagaReport
@@ -31,12 +32,13 @@ from twiceshy._spool import spool_folder
 from twiceshy._tool import AsyncTool, Tool, kind_of
 from twiceshy._transports.base import Transport
 from twiceshy._transports.connect import connect
-from twiceshy.exceptions import SetupError
+from twiceshy.exceptions import NoRun, SetupError
+from twiceshy_contract.forks import CREDENTIAL
 from twiceshy_contract.variables import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_ARGUMENTS: Final = ("url", "token", "unavailable_seconds", "deliver_seconds", "transport", "spool")
+_ARGUMENTS: Final = ("url", "token", "unavailable_seconds", "deliver_seconds", "transport", "spool", "record")
 _OF_SAGAS: Final = ("deadline_seconds", "on_failure", "wait_seconds")
 
 
@@ -46,6 +48,20 @@ class ToolDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Tool[P, R]:
         """Put a function behind the guard."""
         ...
+
+
+class GuardOptions(TypedDict, total=False):
+    """The keyword options of `Guard` beside its first ones.
+
+    `transport` replaces what `url` would choose. `spool` is the folder where outcomes and logs wait that the service
+    could not be told of; it falls back to TWICESHY_SPOOL and ./twiceshy.spool and is made when it is needed. None keeps
+    nothing. With `record` the runs of this guard are recorded that do not say themselves whether they are; it falls
+    back to TWICESHY_RECORD.
+    """
+
+    transport: Transport | None
+    spool: str | os.PathLike[str] | msgspec.UnsetType | None
+    record: bool | None
 
 
 class Guard:
@@ -58,21 +74,17 @@ class Guard:
         token: str | None = None,
         unavailable_seconds: float = 10,
         deliver_seconds: float = 30,
-        transport: Transport | None = None,
-        spool: str | os.PathLike[str] | msgspec.UnsetType | None = msgspec.UNSET,
-        **misspelt: Never,
+        **options: Unpack[GuardOptions],
     ) -> None:
         """Name the service, or the database to embed it over; nothing is sent or opened before the first call.
 
         `url` and `token` fall back to TWICESHY_URL and TWICESHY_TOKEN, then to ./twiceshy.db in this process. A
         begin that is not answered is given up after `unavailable_seconds`; an outcome that is not taken, after
-        `deliver_seconds` or the rest of the lease. `transport` replaces what `url` would choose.
-
-        `spool` is the folder where outcomes wait that the service could not be told of; it falls back to
-        TWICESHY_SPOOL and ./twiceshy.spool and is made when it is needed. None keeps nothing.
+        `deliver_seconds` or the rest of the lease. The options are those of GuardOptions.
         """
-        for name in misspelt:
-            raise TypeError(f"Guard takes no argument {name!r}{did_you_mean(name, _ARGUMENTS)}")
+        for name in options:
+            if name not in _ARGUMENTS:
+                raise TypeError(f"Guard takes no argument {name!r}{did_you_mean(name, _ARGUMENTS)}")
         _require_texts(url=url, token=token)
         require_seconds("Guard", unavailable_seconds=unavailable_seconds, deliver_seconds=deliver_seconds)
         settings = settle(url, token)
@@ -81,8 +93,14 @@ class Guard:
         limits = Limits(unavailable_seconds=unavailable_seconds, deliver_seconds=deliver_seconds)
         self.url = settings.shown
         self._environment = Environment(
-            settings.shown, transport or connect(settings.url, settings.token), limits, spool=spool_folder(spool)
+            settings.shown,
+            options.get("transport") or connect(settings.url, settings.token),
+            limits,
+            spool=spool_folder(options.get("spool", msgspec.UNSET)),
         )
+        if settings.token is not None and settings.token.startswith(CREDENTIAL):
+            self._environment.credential = settings.token
+        self._records = records(options.get("record"))
         self._homes: dict[str, str] = {}
 
     @overload
@@ -103,13 +121,37 @@ class Guard:
 
         return guard if function is None else guard(function)
 
-    def run(self, name: str, *, finish: bool = False, requester: str | None = None, **fork: Unpack[ForkOptions]) -> Run:
+    def run(
+        self,
+        name: str,
+        *,
+        finish: bool = False,
+        requester: str | None = None,
+        record: bool | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Run:
         """Name the run of the calls in a `with` or `async with` block. `finish` ends it where the block ends well.
 
         `requester` is the person for whom the agent acts; with four eyes, that person may approve none of its calls.
-        With the options of ForkOptions the run is a fork: it goes on from a step of another run, and may do less.
+        With `record` all that the code asks of the world through the run is kept, and can be replayed; None leaves that
+        to the guard. The options of RunOptions say what the run is about, and those of ForkOptions make it a fork: it
+        goes on from a step of another run, and may do less.
         """
-        return Run(self._environment, name, finish=finish, requester=requester, fork=fork)
+        return Run(
+            self._environment,
+            name,
+            finish=finish,
+            requester=requester,
+            said=taken(name, options),
+            is_recorded=records(record, otherwise=self._records),
+        )
+
+    def current_run(self) -> Run:
+        """Return the innermost run that is open here, such as that of a child. Raises NoRun where there is none."""
+        run = current_run(self._environment)
+        if run is None:
+            raise NoRun("No run of this guard is open here. Ask inside of `with guard.run(...)`, or of a child run.")
+        return run
 
     def saga(
         self,
@@ -176,9 +218,17 @@ class Guard:
         """
         return Hold(self._environment, resource, start, end, options)
 
+    def recording(self, run: str) -> Recording:
+        """Fetch a run's log from the service into a temporary file, blocking; close it after use.
+
+        Raises RecordingRefused where the run is not known or not kept whole, GuardUnavailable without an answer.
+        """
+        return Recording.fetch(self._environment, run)
+
     def close(self) -> None:
-        """Stop renewing leases, try once more to deliver what waits in the spool, and let go of the connections."""
+        """Stop renewing leases, try once more to deliver what waits, and let go of the connections."""
         self._environment.heartbeat.close()
+        self._environment.recorder.close()
         if self._environment.spooler is not None:
             self._environment.spooler.close()
         self._environment.transport.close()
@@ -186,6 +236,7 @@ class Guard:
     async def close_async(self) -> None:
         """Do the same and let go of all connections, those of event loops too."""
         self._environment.heartbeat.close()
+        await asyncio.to_thread(self._environment.recorder.close)
         if self._environment.spooler is not None:
             await asyncio.to_thread(self._environment.spooler.close)
         await self._environment.transport.close_async()

@@ -8,6 +8,8 @@ import logging
 import os
 import threading
 import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -23,15 +25,18 @@ _LOST: Final = frozenset({"lease-lost", "superseded", "not-possible", "hold-lost
 _IDLE_SECONDS: Final = 5.0
 _SHORTEST_WAIT: Final = 0.2
 _LONGEST_WAIT: Final = 5.0
+_NOBODYS: Final[Mapping[str, str]] = MappingProxyType({})
 _log = logging.getLogger("twiceshy")
 
 
 class Heartbeat:
     """Keep the leases of one guard alive, in whichever process it is used."""
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
+    def __init__(self, transport: Transport, clock: Clock, credentials: Mapping[str, str] = _NOBODYS) -> None:
+        """Renew through a transport; effects of runs that have credentials with these."""
         self._transport = transport
         self._clock = clock
+        self._credentials = credentials
         self._changed = threading.Condition()
         self._due: dict[CurrentEffect, float] = {}
         self._thread: threading.Thread | None = None
@@ -135,6 +140,7 @@ class Heartbeat:
             path=f"/v1/effects/{effect.key}/renew",
             body=msgspec.json.encode(body),
             timeout_seconds=min(_LONGEST_WAIT, max(_SHORTEST_WAIT, shortest / 2)),
+            token=self._credentials.get(effect.reference.run or ""),
         )
 
     def _set_due(self, effect: CurrentEffect, at: float) -> None:

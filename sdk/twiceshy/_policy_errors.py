@@ -85,4 +85,11 @@ class ApprovalAwaited(RunSuspended):
 
 
 class ForkSuspended(RunSuspended):
-    """The fork stops at a call that may not run live and has no record and no simulator."""
+    """The fork stops at a call that may not run live and has no record and no simulator.
+
+    `pause` is the key by which a person answers the call; None where there is nothing to answer.
+    """
+
+    def __init__(self, message: str = "", *, effect: EffectRef, pause: str | None = None) -> None:
+        super().__init__(message, effect=effect)
+        self.pause = pause

@@ -1,5 +1,6 @@
 """What a problem that the service answers to a begin means in Python. Its detail says what happened and what to do."""
 
+import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 from twiceshy._calls import ToolCall
 from twiceshy._doubt import in_doubt
 from twiceshy._environment import Environment
-from twiceshy._said import ended
+from twiceshy._said import ended, note
 from twiceshy._settings import is_database
 from twiceshy.exceptions import (
     ApprovalExpired,
@@ -45,7 +46,6 @@ _PLAIN: Final[Mapping[str, type[BeginError] | type[RunSuspended]]] = MappingProx
         "loop-limit": LoopLimitReached,
         "resource-held": ResourceHeld,
         "run-finished": RunFinished,
-        "run-suspended": ForkSuspended,
         "saga-over": SagaOver,
         "sibling-in-doubt": SiblingInDoubt,
     }
@@ -56,12 +56,16 @@ _WORDS: Final[Mapping[str, str]] = MappingProxyType(
 """With which word the next call may overrule a problem."""
 
 
-def meaning(environment: Environment, problem: Problem, call: ToolCall) -> BeginError | OutcomeInDoubt | RunSuspended:
+def meaning(  # noqa: PLR0911 - one error for each problem
+    environment: Environment, problem: Problem, call: ToolCall
+) -> BeginError | OutcomeInDoubt | RunSuspended:
     """Return the error that a problem is to the caller."""
     reference = EffectRef(tool=call.spec.name, key=problem.key, run=call.run, fence=problem.fence)
     text = _text(problem, reference)
     if problem.code in _WORDS:
         text = f"{text} Here that is {reference.tool}.with_key({_WORDS[problem.code]})(...)."
+    if problem.code == "run-suspended":
+        return _stopped(problem, reference, text)
     if problem.code in _PLAIN:
         return _PLAIN[problem.code](text, effect=reference)
     match problem.code:
@@ -76,6 +80,22 @@ def meaning(environment: Environment, problem: Problem, call: ToolCall) -> Begin
             return ArgumentsChanged(text, effect=reference, paths=problem.paths)
         case _:
             return refused(problem, reference)
+
+
+def _stopped(problem: Problem, reference: EffectRef, text: str) -> ForkSuspended:
+    """Return the error for a call at which a fork stops, with how a person answers it."""
+    error = ForkSuspended(text, effect=reference, pause=problem.pause)
+    if problem.pause is not None and reference.run is not None:
+        run = shlex.quote(reference.run)
+        note(
+            error,
+            f"`twiceshy runs pauses {run}` shows where it stops. A person answers with\n"
+            f"  twiceshy runs answer {run} {problem.pause} --inject JSON\n"
+            f"  twiceshy runs answer {run} {problem.pause} --deny REASON\n"
+            f"  twiceshy runs answer {run} {problem.pause} --allow REASON\n"
+            "then run the same fork again: it goes on from here.",
+        )
+    return error
 
 
 def refused(problem: Problem, reference: EffectRef) -> RequestRefused:

@@ -13,6 +13,7 @@ import msgspec
 from twiceshy._answers import Begun, DeclaredTool, Stub
 from twiceshy._ask import Answered, ask
 from twiceshy._calls import ToolCall, checked, request
+from twiceshy._carried import begun_by, hear
 from twiceshy._declare import declare, known, obeying, told
 from twiceshy._environment import Environment
 from twiceshy._flow import guarded
@@ -66,9 +67,12 @@ def _looked_up(environment: Environment, call: ToolCall) -> Flow[ToolCall]:
 
 def _in_fork(environment: Environment, call: ToolCall) -> Flow[Returned | Raised]:
     """Ask the service whether the read runs or what stands in its place."""
-    asked = call.begin(uuid4(), environment.worker)
+    asked = yield from begun_by(environment, call, uuid4())
     until = environment.clock() + environment.limits.unavailable_seconds
-    answer = yield from ask(environment, request(asked), _BEGIN, until=until)
+    sent = msgspec.structs.replace(request(asked), token=environment.credential_of(call.run))
+    answer = yield from ask(environment, sent, _BEGIN, until=until)
+    if call.writer is not None and not isinstance(answer, Unanswered):
+        hear(call.writer, call.spec.name, answer)
     match answer:
         case Unanswered():
             raise unavailable(environment, call.reference, answer.reason)

@@ -14,9 +14,11 @@ from twiceshy._results import returns_nothing
 from twiceshy._said import ended, note
 from twiceshy.exceptions import ClaimedByAnother, EffectRef, RecordError, RecordMismatch, Rejected
 from twiceshy_contract.effects import Outcome
+from twiceshy_contract.events import Source
 from twiceshy_contract.outcomes import ErrorOutcome
 
 T = TypeVar("T")
+_SOURCE = "_twiceshy_source"
 _log = logging.getLogger("twiceshy")
 
 
@@ -25,7 +27,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     `is_replay` says that the tool did not run now; `said` then tells a model so, such as `done at step 3 of run
     booking-42`, and is empty otherwise. `step` counts the effects of `run`, the run that did it. `key` names the
-    effect, which a `read` tool has not.
+    effect, which a `read` tool has not. `source` is where the value comes from in a fork or a replay.
     """
 
     value: T
@@ -34,6 +36,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     step: int | None = None
     run: str | None = None
     key: str | None = None
+    source: Source = "live"
 
 
 def executed(answer: Execute, value: Any) -> Answer[Any]:
@@ -62,14 +65,24 @@ def replayed(answer: Replay, call: ToolCall) -> Answer[Any]:
 def stubbed(answer: Stub, spec: ToolSpec) -> Answer[Any]:
     """Return the outcome that a fork is given in the place of the tool's. Raises a recorded rejection."""
     reference = EffectRef(tool=answer.tool, key=answer.origin, run=answer.run)
-    source = "the record" if answer.provenance == "recorded" else "the tool's simulator"
+    source = {"recorded": "the record", "injected": "a person"}.get(answer.provenance, "the tool's simulator")
     said = f"not run in this fork; {source} answers ({answer.rule})"
     _log.info("%s was %s.", spec.name, said)
     error = answer.outcome.failure
     if error is not None:
-        _raise_recorded(error, said, reference)
+        try:
+            _raise_recorded(error, said, reference)
+        except Exception as raised:
+            vars(raised)[_SOURCE] = answer.provenance
+            raise
     value = _value(answer.outcome, spec, reference)
-    return Answer(value=value, is_replay=True, said=said, run=answer.run, key=answer.origin)
+    return Answer(value=value, is_replay=True, said=said, run=answer.run, key=answer.origin, source=answer.provenance)
+
+
+def source_of(error: BaseException | None) -> Source:
+    """Return where an error of a call comes from in a fork."""
+    source: Source = vars(error).get(_SOURCE, "live") if error is not None else "live"
+    return source
 
 
 def _raise_recorded(error: ErrorOutcome, said: str, reference: EffectRef) -> NoReturn:

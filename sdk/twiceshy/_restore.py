@@ -15,6 +15,7 @@ from twiceshy._shapes import converted, members_of_union
 from twiceshy._type_names import held, qualified, shown_beside
 from twiceshy.exceptions import EffectRef, ResultNotKept
 from twiceshy_contract.effects import Opaque
+from twiceshy_contract.refusals import Refusal
 
 __all__ = ["OPAQUE", "Misfit", "is_opaque", "refuse_opaque", "restore", "untag"]
 
@@ -22,19 +23,26 @@ OPAQUE: Final = "$opaque"
 
 
 def untag(value: object) -> object:
-    """Turn tagged form back into plain Python values."""
+    """Turn tagged form back into plain Python values. Raises Refusal for a tag that cannot be read."""
     match value:
         case dict():
             if len(value) == 1:
                 ((key, payload),) = value.items()
                 reader = _READERS.get(key)
                 if reader is not None and isinstance(payload, str):
-                    return reader(payload)
+                    return _read(reader, key, payload)
             return {key[1:] if key[:1] == "$" else key: untag(member) for key, member in value.items()}
         case list():
             return [untag(item) for item in value]
         case _:
             return value
+
+
+def _read(reader: Callable[[str], object], tag: str, payload: str) -> object:
+    try:
+        return reader(payload)
+    except (ValueError, ArithmeticError) as error:
+        raise Refusal(f"the tag {tag} holds {payload[:40]!r}: {error}") from error
 
 
 def restore(value: object, annotation: object, first: str | None = None) -> object:
@@ -59,8 +67,10 @@ def restore(value: object, annotation: object, first: str | None = None) -> obje
     except Exception as error:
         why = message_of(error) if isinstance(error, Misfit | msgspec.ValidationError) else said(error)
         says = "says" if first is None else "now says"
+        what, wanted = held(plain, first), shown_beside(annotation, first)
         raise Misfit(
-            f"the record holds {held(plain, first)}, the annotation {says} {shown_beside(annotation, first)}: {why}"
+            f"the record holds {what}, the annotation {says} {wanted}: {why}",
+            given=f"it is {what}, the annotation says {wanted}: {why}",
         ) from error
 
 
@@ -77,6 +87,12 @@ def refuse_opaque(result: object, effect: EffectRef) -> None:
         kept = msgspec.convert(result[OPAQUE], Opaque)
     except msgspec.ValidationError:
         kept = Opaque(type="unknown type", size=None, sha256=None, reason="the record does not say why")
+    if effect.key is None:
+        raise ResultNotKept(
+            f"{effect.tool} is in the recording, but what it returned ({kept.type}) was not kept: {ended(kept.reason)} "
+            "Let it return what can be written as JSON, or say in its place what the code shall get: an Override.",
+            effect=effect,
+        )
     raise ResultNotKept(
         f"{effect.tool} happened before, but its result ({kept.type}) was not kept: {ended(kept.reason)} Look it up "
         f"at the provider; the effect is {effect.key}.",

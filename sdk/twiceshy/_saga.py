@@ -8,6 +8,7 @@ import msgspec
 from twiceshy._ask import Answered, ask
 from twiceshy._environment import Environment
 from twiceshy._options import require_seconds
+from twiceshy._replaying import active_replay
 from twiceshy._replies import Unanswered
 from twiceshy._run import Run, current_run, enter_saga, leave_saga
 from twiceshy._saga_drive import run, run_async
@@ -77,31 +78,40 @@ class Saga:
         self._wait_seconds = wait_seconds
 
     def __enter__(self) -> Self:
-        self._enter(run(self._environment, self._opening(may_await=False)))
+        if active_replay() is None:
+            self._enter(run(self._environment, self._opening(may_await=False)))
+        else:
+            self._enter(self._around())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not leave_saga(self._environment, self.name):
+        if not leave_saga(self._environment, self.name) and active_replay() is None:
             run(self._environment, self._leaving(error, may_await=False))
 
     async def __aenter__(self) -> Self:
-        self._enter(await run_async(self._environment, self._opening(may_await=True)))
+        if active_replay() is None:
+            self._enter(await run_async(self._environment, self._opening(may_await=True)))
+        else:
+            self._enter(self._around())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not leave_saga(self._environment, self.name):
+        if not leave_saga(self._environment, self.name) and active_replay() is None:
             await run_async(self._environment, self._leaving(error, may_await=True))
 
     def _enter(self, run: Run) -> None:
         enter_saga(self._environment, run, self.name)
 
+    def _around(self) -> Run:
+        return current_run(self._environment) or Run(self._environment, self.name)
+
     def _opening(self, *, may_await: bool) -> Recovery[Run]:
         """Open the saga. One that is being taken back is taken back further, and refuses the block."""
-        around = current_run(self._environment) or Run(self._environment, self.name)
+        around = self._around()
         answer = yield Asking(_opened(self._environment, self.name, around.name, self._deadline_seconds))
         if not isinstance(answer, Answered):
             raise self._refused("was not opened", answer)
@@ -182,7 +192,8 @@ def _opened(
     environment: Environment, saga: str, around: str, deadline_seconds: float | None
 ) -> Flow[Answered[SagaSummary] | Problem | Unanswered]:
     asked = OpenSagaRequest(saga=saga, run=around, deadline_seconds=deadline_seconds)
-    request = Request(method="POST", path="/v1/sagas", body=msgspec.json.encode(asked))
+    body, token = msgspec.json.encode(asked), environment.credential_of(around)
+    request = Request(method="POST", path="/v1/sagas", body=body, token=token)
     until = environment.clock() + environment.limits.unavailable_seconds
     return (yield from ask(environment, request, _SUMMARY, until=until))
 

@@ -206,4 +206,5 @@ def _call(environment: Environment, saga: str, move: SagaMove, *, may_await: boo
         keys=CallKeys(business_key=move.business_key, step=move.step, occurrence=move.occurrence),
         saga=saga,
         compensates=move.compensates,
+        writer=environment.recorder.writer_of(move.run),
     )

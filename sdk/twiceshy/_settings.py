@@ -17,6 +17,7 @@ EMBEDDED_URL: Final = "sqlite:///twiceshy.db"
 
 _SQLITE: Final = "sqlite:///"
 _POSTGRESQL: Final = ("postgresql", "postgres", "postgresql+asyncpg")
+_SCHEMES: Final = ("http", "https", "sqlite", *_POSTGRESQL)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,9 +50,9 @@ def file_of(url: str) -> Path | None:
 
 
 def _lowered(url: str) -> str:
-    """Write the scheme in small letters: it is the same in any case."""
+    """Write the scheme in small letters, for it is the same in any case; what has none stays as it was said."""
     scheme, colon, rest = url.partition(":")
-    return f"{scheme.lower()}{colon}{rest}"
+    return f"{scheme.lower()}{colon}{rest}" if scheme.lower() in _SCHEMES else url
 
 
 def _checked_url(url: str) -> str:

@@ -15,11 +15,15 @@ from twiceshy._declare import class_of
 from twiceshy._drive import drive, drive_async
 from twiceshy._environment import Environment, home_of
 from twiceshy._flow import guarded
+from twiceshy._held_redaction import informed, informed_async
+from twiceshy._lost_threads import heed_thread
 from twiceshy._options import ToolSpec
 from twiceshy._probes import Look, probe_of
 from twiceshy._reads import read
 from twiceshy._recorded import Answer
+from twiceshy._replaying import refuse_lost_in_replay
 from twiceshy._run import current_run, current_saga
+from twiceshy._tool_boundary import answered, answered_async
 from twiceshy.exceptions import SetupError
 from twiceshy_contract.variables import did_you_mean
 from twiceshy_contract.wire import EffectKey
@@ -158,6 +162,13 @@ class Tool(Generic[P, R]):
         return type(self)(self._environment, function, spec, keys)
 
     def _answered(self, call: ToolCall) -> Answer[Any]:
+        session = call.session
+        if session is None:
+            return self._asked(call)
+        return answered(session, informed(self._environment, call), lambda: self._asked(call))
+
+    def _asked(self, call: ToolCall) -> Answer[Any]:
+        refuse_lost_in_replay(call.spec.name)
         is_read = call.spec.rules.effect == "read"
         flow = (read if is_read else guarded)(self._environment, call)
         answer: Answer[Any] | None = drive(flow, self._environment.transport)
@@ -181,6 +192,9 @@ class Tool(Generic[P, R]):
             return
         if answer.run == call.run:
             self._environment.deliveries.give(call.run, EffectKey(answer.key))
+            run = current_run(self._environment)
+            if run is not None and call.nth is not None:
+                run.numbering.give(call)
 
     def _call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ToolCall:
         """Bind and write a call. Nothing is sent."""
@@ -203,8 +217,18 @@ class Tool(Generic[P, R]):
             requester=None if run is None else run.requester,
             in_fork=in_fork,
             saga=current_saga(self._environment),
+            session=None if run is None else run.session,
+            writer=None if run is None else run.writer,
         )
-        return call if is_read else checked(call)
+        if is_read:
+            heed_thread(self._environment, call)
+            return call
+        if run is not None and in_fork:
+            is_harmless = spec.rules.repeat == "replay" and class_of(self._environment, spec) == "idempotent"
+            call = msgspec.structs.replace(call, nth=run.numbering.number(call, is_harmless=is_harmless))
+        call = checked(call, self._environment.recorder.names)
+        heed_thread(self._environment, call)
+        return call
 
 
 class AsyncTool(Tool[P, Coroutine[Any, Any, T]]):
@@ -229,6 +253,18 @@ class AsyncTool(Tool[P, Coroutine[Any, Any, T]]):
         raise SetupError(f"{call.spec.name} is an `async def` function; ask it with `await answer_async(...)`.")
 
     async def _answered_async(self, call: ToolCall) -> Answer[Any]:
+        session = call.session
+        if session is None:
+            return await self._asked_async(call)
+        try:
+            written = await informed_async(self._environment, call)
+        except asyncio.CancelledError as cancelled:
+            error = cancelled  # it is the outcome, so that a replay hears of it at the call
+            return await answered_async(session, call, lambda: _cancelled(error))
+        return await answered_async(session, written, lambda: self._asked_async(call))
+
+    async def _asked_async(self, call: ToolCall) -> Answer[Any]:
+        refuse_lost_in_replay(call.spec.name)
         is_read = call.spec.rules.effect == "read"
         flow = (read if is_read else guarded)(self._environment, call)
         answer: Answer[Any] | None = await drive_async(flow, self._environment.transport)
@@ -254,6 +290,10 @@ def kind_of(function: Callable[..., Any]) -> type[Tool[..., Any]]:
             f"{function!r} yields: a stream has no one result to keep. Guard the function that consumes it."
         )
     return AsyncTool if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call) else Tool
+
+
+async def _cancelled(error: asyncio.CancelledError) -> Never:
+    raise error
 
 
 def _merged(keys: CallKeys, taken: Mapping[str, Any]) -> CallKeys:

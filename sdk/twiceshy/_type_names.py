@@ -1,9 +1,10 @@
 """Types by name: what the record says of a result's type, and how messages show it."""
 
+import sys
 from collections.abc import Iterable
 from decimal import Decimal
 from types import NoneType
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from twiceshy._said import clean
@@ -18,6 +19,19 @@ def qualified(kind: type) -> str:
     """Name a type as `module.Name`; a built-in one by its bare name."""
     name = clean(kind.__qualname__) or "?"
     return (name if kind.__module__ == "builtins" else clean(f"{kind.__module__}.{name}"))[:_LONGEST]
+
+
+def class_of(name: str) -> type | None:
+    """Find a class by its name among the modules that are loaded; nothing is imported for it."""
+    module, _, rest = name.rpartition(".")
+    found: Any = sys.modules.get(module or "builtins")
+    while module and found is None:
+        module, _, outer = module.rpartition(".")
+        rest = f"{outer}.{rest}"
+        found = sys.modules.get(module)
+    for part in rest.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) else None
 
 
 def type_of_result(value: object) -> str | None:

@@ -5,6 +5,7 @@
     ├── ToolArgumentError              (also a TypeError) arguments that cannot be taken; nothing began
     ├── NoRun                          a call outside a run and without a business key
     ├── NoEffect                       current_effect() outside a guarded tool
+    ├── RecordingRefused               a file of recordings cannot be taken; says where and why
     └── EffectError                    about one effect: `effect` names it, `key` is its key
         ├── BeginError                 the service did not let the tool run
         │   ├── GuardUnavailable       no answer: the guard fails closed
@@ -24,6 +25,8 @@
         │   ├── HoldLost               a higher priority has taken the hold
         │   ├── SagaOver               the saga takes no such step any more
         │   ├── PolicyDenied           the rules of the registry or of a fork forbid it
+        │   ├── RunTakenOver           another process records the run now
+        │   ├── RecordingDiverged      the run's log is not the one that was written here
         │   └── RequestRefused         the service refused the request itself
         ├── OutcomeInDoubt             nobody knows whether it happened (with on_doubt="tell")
         ├── OutcomeError               the tool ran, its outcome did not reach the record as usual
@@ -38,9 +41,16 @@
     ├── NotApplied                     nothing happened; it may be tried again
     └── Rejected                       it was refused for good; replays raise it again
 
+    RecordedError                      an error out of a recording whose type this process does not know
+
     RunSuspended (BaseException)       doubt ends the run until someone settles it; `except Exception` lets it pass
     ├── ApprovalAwaited                a person must decide first
     └── ForkSuspended                  the fork stops at a call that may not run live
+
+    ReplayStopped (BaseException)      a replay ends the code here; `except Exception` lets it pass
+    ├── ReplayDiverged                 the code does something else than the record has
+    ├── ReplayIncomplete               the record ends before the code does
+    └── ReplayPaused                   the event that was asked for is reached
 
 A class's docstring is its default message.
 """
@@ -62,6 +72,8 @@ from twiceshy._policy_errors import (
     SagaOver,
     SiblingInDoubt,
 )
+from twiceshy._recording_errors import RecordedError, RecordingDiverged, RunTakenOver
+from twiceshy._replay_errors import ReplayDiverged, ReplayIncomplete, ReplayPaused, ReplayStopped
 from twiceshy._reported import NotApplied, Rejected, ReportedOutcome
 
 __all__ = [
@@ -92,7 +104,14 @@ __all__ = [
     "RecordError",
     "RecordExpired",
     "RecordMismatch",
+    "RecordedError",
+    "RecordingDiverged",
+    "RecordingRefused",
     "Rejected",
+    "ReplayDiverged",
+    "ReplayIncomplete",
+    "ReplayPaused",
+    "ReplayStopped",
     "ReportedOutcome",
     "RequestRefused",
     "ResourceHeld",
@@ -100,6 +119,7 @@ __all__ = [
     "RetryLater",
     "RunFinished",
     "RunSuspended",
+    "RunTakenOver",
     "SagaOver",
     "SetupError",
     "SiblingInDoubt",
@@ -134,6 +154,21 @@ class NoEffect(GuardError):
 
     A thread that the tool started itself does not see it; hand the effect over as an argument.
     """
+
+
+class RecordingRefused(GuardError):
+    """The recording cannot be taken. Export the run again.
+
+    `file` and `line` say where, `reason` what is wrong there.
+    """
+
+    def __init__(
+        self, message: str = "", *, file: str | None = None, line: int | None = None, reason: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.reason = reason
 
 
 class GuardUnavailable(BeginError):

@@ -5,19 +5,21 @@ never that the request was not sent.
 """
 
 import secrets
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
 from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION
 
+AUTHORIZATION: Final = "Authorization"
 Method = Literal["GET", "POST", "PUT"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request. `path` begins with a slash and is already quoted; `timeout_seconds` is for all of it.
 
-    `joins` says that it may go in one batch with others: it does not wait, and what it says is all in its body.
+    `joins` says that it may go in one batch with others: it does not wait, and what it says is all in its body. A
+    `token` is sent in the place of the guard's own, and goes in no batch: who drives a fork may not ask for others.
     """
 
     method: Method
@@ -25,6 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes | None = None
     timeout_seconds: float = 10.0
     joins: bool = False
+    token: str | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +61,12 @@ def no_reply(reason: str, request_id: str) -> NoReply:
 
 def headers(token: str | None) -> dict[str, str]:
     """Return what every request says of its sender."""
-    said = {CONTRACT_HEADER: str(CONTRACT_VERSION), "Accept": "application/json"}
-    return said if token is None else {**said, "Authorization": f"Bearer {token}"}
+    return {CONTRACT_HEADER: str(CONTRACT_VERSION), "Accept": "application/json", **authorization(token)}
+
+
+def authorization(token: str | None) -> dict[str, str]:
+    """Return the header that carries a token."""
+    return {} if token is None else {AUTHORIZATION: f"Bearer {token}"}
 
 
 class Transport(Protocol):

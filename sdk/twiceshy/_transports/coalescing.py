@@ -31,7 +31,7 @@ class CoalescingTransport:
 
     def send(self, request: Request) -> Reply | NoReply:
         """Send a request, alone or with others, and wait for its reply."""
-        if not request.joins:
+        if not request.joins or request.token is not None:
             return self._inner.send(request)
         if self._process != os.getpid():
             self._own()
@@ -39,7 +39,7 @@ class CoalescingTransport:
 
     async def send_async(self, request: Request) -> Reply | NoReply:
         """Send a request, alone or with others, and await its reply."""
-        if not request.joins:
+        if not request.joins or request.token is not None:
             return await self._inner.send_async(request)
         if self._process != os.getpid():
             self._own()

@@ -18,7 +18,7 @@ from pyreqwest.client import Client, ClientBuilder, SyncClient, SyncClientBuilde
 from pyreqwest.exceptions import PyreqwestError
 from pyreqwest.request import RequestBuilder, SyncRequestBuilder
 
-from twiceshy._transports.base import NoReply, Reply, Request, headers, new_request_id, no_reply
+from twiceshy._transports.base import NoReply, Reply, Request, authorization, headers, new_request_id, no_reply
 from twiceshy._transports.plain import PlainTransport
 from twiceshy_contract.wire import REQUEST_ID_HEADER
 
@@ -134,6 +134,8 @@ class HttpTransport:
 
     def _filled(self, building: _RequestT, request: Request, request_id: str) -> _RequestT:
         building = building.timeout(timedelta(seconds=request.timeout_seconds)).header(REQUEST_ID_HEADER, request_id)
+        for name, value in authorization(request.token).items():
+            building = building.header(name, value)
         if request.body is not None:
             building = building.header("Content-Type", "application/json").body_bytes(request.body)
         return building

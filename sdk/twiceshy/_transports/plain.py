@@ -4,7 +4,7 @@ import asyncio
 import http.client
 from urllib.parse import urlsplit
 
-from twiceshy._transports.base import NoReply, Reply, Request, headers, new_request_id, no_reply
+from twiceshy._transports.base import NoReply, Reply, Request, authorization, headers, new_request_id, no_reply
 from twiceshy_contract.wire import REQUEST_ID_HEADER
 
 _LARGEST_REPLY = 8 * 2**20
@@ -26,7 +26,7 @@ class PlainTransport:
         kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=request.timeout_seconds)
         request_id = new_request_id()
-        sent = {**self._headers, REQUEST_ID_HEADER: request_id}
+        sent = {**self._headers, **authorization(request.token), REQUEST_ID_HEADER: request_id}
         if request.body is not None:
             sent["Content-Type"] = "application/json"
         try:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias, TypeVar
 
 from twiceshy._transports.asgi import App, Life, respond
-from twiceshy._transports.base import NoReply, Reply, Request, headers
+from twiceshy._transports.base import NoReply, Reply, Request, authorization, headers
 from twiceshy._transports.handover import Handover
 from twiceshy_contract.embedded import EmbeddedApp, OpenApp
 
@@ -111,7 +111,8 @@ class ServiceThread:
         reply: Reply | NoReply = _CLOSED
         try:
             if self._app is not None:
-                reply = await respond(self._app, request, self._headers)
+                said = [(name.lower().encode(), value.encode()) for name, value in authorization(request.token).items()]
+                reply = await respond(self._app, request, [*self._headers, *said])
         except Exception as error:  # noqa: BLE001 - whatever an application raises is no answer
             reply = NoReply(reason=f"{type(error).__name__}: {error}")
         finally:

@@ -125,6 +125,11 @@ def test_what_is_no_service_url_is_refused(url: str) -> None:
     assert "u:p" not in str(caught.value)
 
 
+def test_a_path_in_the_place_of_a_url_is_shown_as_it_was_said() -> None:
+    with pytest.raises(SetupError, match=r"'/Home/Me/Guard\.DB' is not a service URL"):
+        Guard("/Home/Me/Guard.DB")
+
+
 def test_a_password_is_not_shown() -> None:
     assert Guard("postgresql://u:secret@h:5432/d?sslmode=require").url == "postgresql://u@h:5432/d"
 
@@ -143,7 +148,8 @@ def test_an_argument_that_there_is_not_is_refused_with_the_nearest() -> None:
     with pytest.raises(TypeError) as caught:
         Guard("http://elsewhere:1", **misspelt)
     assert str(caught.value) == "Guard takes no argument 'deliver_second'; did you mean deliver_seconds?"
-    assert set(inspect.signature(Guard).parameters) - {"misspelt"} == set(_guard._ARGUMENTS)
+    named = set(inspect.signature(Guard).parameters) - {"options"}
+    assert named | set(_guard.GuardOptions.__annotations__) == set(_guard._ARGUMENTS)
 
 
 def test_an_option_that_there_is_not_is_refused_with_the_nearest(serve: Serve) -> None:

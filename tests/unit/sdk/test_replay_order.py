@@ -1,0 +1,126 @@
+"""Long and wide runs replay in a time that grows with their length, whatever the order of their calls."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.unit.sdk.call_logs import Writing
+from tests.unit.sdk.replays import RUN, unsent
+from twiceshy import Recording, Run
+from twiceshy._replay import replay
+from twiceshy._replayed import Replayed
+from twiceshy._script import Order
+
+guard = unsent()
+SMALL, LARGE = 200, 1600
+MOST = 30
+"""How much longer eight times as much may take; what is quadratic takes 64 times as long."""
+
+
+async def value_of(number: int) -> int:
+    raise AssertionError(f"{number} really ran")
+
+
+def at_once(count: int) -> Recording:
+    """Return the log of calls that were made together, and whose outcomes came the last first."""
+    log = Writing(RUN)
+    intents = [log.asked("custom", "value", {"number": number}) for number in range(count)]
+    for number, intent in reversed(list(enumerate(intents))):
+        log.gave(intent, number)
+    return log.recording()
+
+
+def one_by_one(count: int) -> Recording:
+    log = Writing(RUN)
+    for number in range(count):
+        log.call("custom", "value", {"number": number}, number)
+    return log.recording()
+
+
+def concurrent(count: int) -> Callable[[], Any]:
+    async def agent() -> list[int]:
+        async with guard.run(RUN) as run:
+            return list(await asyncio.gather(*(run.custom("value", value_of, number) for number in range(count))))
+
+    return agent
+
+
+def with_clocks(count: int) -> Callable[[], Any]:
+    def agent() -> list[int]:
+        with guard.run(RUN) as run:
+            for _ in range(count):
+                run.now()
+            return [_asked(run, number) for number in range(count)]
+
+    return agent
+
+
+def _asked(run: Run, number: int) -> int:
+    def value(number: int) -> int:
+        raise AssertionError(f"{number} really ran")
+
+    return int(run.custom("value", value, number))
+
+
+def taken(recording: Recording, agent: Callable[[], Any], mode: Any) -> tuple[float, Replayed]:
+    """Replay, and return the processor's time beside what came of it."""
+    began = time.process_time()
+    again = replay(recording, agent, mode=mode)
+    return time.process_time() - began, again
+
+
+@pytest.mark.parametrize(
+    ("record", "agent", "mode"),
+    [(at_once, concurrent, "full"), (at_once, concurrent, "retest"), (one_by_one, with_clocks, "retest")],
+)
+def test_eight_times_as_many_calls_take_about_eight_times_as_long(
+    record: Callable[[int], Recording], agent: Callable[[int], Callable[[], Any]], mode: str
+) -> None:
+    few = min(taken(record(SMALL), agent(SMALL), mode)[0] for _ in range(3))
+    many, again = taken(record(LARGE), agent(LARGE), mode)
+    assert (again.value, again.is_same) == (list(range(LARGE)), True)
+    assert many < MOST * few
+
+
+def due(order: Order, *intents: int) -> tuple[int | None, list[bool]]:
+    """Return what is due, and of these whether each may be given."""
+    return order.due, [order.is_due(intent) for intent in intents]
+
+
+def test_in_the_free_order_the_first_of_the_record_that_is_there_is_due() -> None:
+    order = Order(at_once(3).events)  # the outcomes of 3, 2 and 1 came in this order
+    order.free()
+    assert due(order) == (None, [])
+    order.enter(1)
+    order.enter(2)
+    assert due(order, 2, 1) == (2, [True, False])
+    order.enter(3)
+    assert due(order, 3, 2, 1) == (3, [True, False, False])
+    order.gave(2)
+    order.gave(3)
+    assert due(order, 1) == (1, [True])
+    assert order.forget([])
+    assert due(order, 1) == (None, [True])
+
+
+def test_in_the_recorded_order_nothing_is_due_before_the_calls_before_it_are_entered() -> None:
+    order = Order(at_once(2).events)
+    order.enter(2)
+    assert due(order, 1, 2) == (None, [False, False])
+    order.enter(1)
+    assert due(order, 1, 2) == (2, [False, True])
+    order.gave(2)
+    assert due(order, 1) == (1, [True])
+
+
+def test_calls_are_taken_by_what_they_are_alike_in_the_order_of_the_record() -> None:
+    order = Order(one_by_one(4).events)
+    first, *_ = [key for _, key in order.left()]
+    assert order.take(first) == 1
+    assert (order.take_like(first[:3]), order.take_like(first[:2])) == (3, 5)
+    assert [intent for intent, _ in order.left()] == [7]
+    assert (order.take_like(("", "custom", "other")), order.take(first)) == (None, None)
+    assert (order.take_like(first[:3]), order.take_like(first[:2])) == (7, None)
