@@ -1,0 +1,1 @@
+"""Adapters: one library, one module, one extra."""
