@@ -18,7 +18,8 @@ Printed from the commands themselves, as `twiceshy COMMAND --help` shows them. T
 distribution; a command that looks at effects, runs and tools needs only the SDK, and a service or a database.
 
 - **Exit codes**: 0 done; 1 refused by the service, unreachable, or a check of `doctor` failed; 2 wrongly used; 130
-  stopped by Ctrl-C.
+  stopped by Ctrl-C. `runs diff` and `runs replay` answer 1 for what differs as well, and `runs replay` 3 for what did
+  not come to its end.
 - **Where**: `--url` or `TWICESHY_URL` names a service, or a database that the command then opens itself, such as the
   `sqlite:///twiceshy.db` of an embedded guard.
 - **Scripts**: every listing and `show` takes `--json`. What is not printed on a terminal is plain, and no line is

@@ -70,7 +70,8 @@ def test_nothing_is_promised_and_left_undone() -> None:
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_an_import_against_the_arrows_is_found(name: str, tmp_path: Path) -> None:
     path, forbidden = CONTRACTS[name]
-    for room in ("guard", "outbox_relay", "sdk/twiceshy", "sdk/twiceshy_contract"):
+    sdk = ("sdk/twiceshy", "sdk/twiceshy_command", "sdk/twiceshy_contract", "sdk/twiceshy_pytest")
+    for room in ("guard", "outbox_relay", *sdk):
         _copy_modules(ROOT / room, tmp_path / room)
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     with (tmp_path / path).open("a") as module:

@@ -54,7 +54,7 @@ def test_a_denial_needs_a_reason_and_is_final(service: ServiceProcess, waiting: 
     assert "Missing option '--reason'" in approvals(service, "deny", approval, code=2).output
     assert "is denied" in approvals(service, "deny", approval, "--as", "alice", "--reason", "no").output
     late = approvals(service, "approve", approval, "--as", "bob", code=1).output
-    assert "Error: The approval is decided." in late
+    assert "Error: The question is decided." in late
     assert "is denied already by alice: no" in late
     assert "reason     no" in approvals(service, "show", approval).output
 

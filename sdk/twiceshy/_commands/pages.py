@@ -1,6 +1,6 @@
 """Listings that are longer than a page: followed by `next`, with a bar on a terminal's standard error."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
@@ -47,7 +47,13 @@ def how_many(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def gather(
-    service: Service, path: str, query: dict[str, str], kind: type[Page[T]], *, limit: int | None, total: int | None
+    service: Service,
+    path: str,
+    query: Mapping[str, str | Sequence[str]],
+    kind: type[Page[T]],
+    *,
+    limit: int | None,
+    total: int | None,
 ) -> Listing[T]:
     """Follow a listing until the limit (None: to its end). `total` is how many there will be, where that is known."""
     items: list[T] = []
@@ -56,7 +62,7 @@ def gather(
     with _bar(path, total if limit is None else limit) as advance:
         while True:
             wanted = PAGE if limit is None else min(PAGE, limit - len(items))
-            asked = urlencode({**query, "limit": wanted} | ({} if after is None else {"after": after}))
+            asked = urlencode({**query, "limit": wanted} | ({} if after is None else {"after": after}), doseq=True)
             page, body = service.ask(Request(method="GET", path=f"{path}?{asked}"), kind)
             items += page.items
             raw += msgspec.json.decode(body, type=Page[msgspec.Raw]).items

@@ -1,9 +1,10 @@
 """One request of a command to the service; every failure becomes one sentence and exit code 1."""
 
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
@@ -16,6 +17,7 @@ from twiceshy.exceptions import SetupError
 from twiceshy_contract.problems import Problem
 
 T = TypeVar("T")
+_NO_RUN: Final = re.compile(r"There is no run (?:'.*?'|\".*?\")(?=[. ])", re.DOTALL)
 
 with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, as the service answers it.")
 
@@ -122,7 +124,10 @@ def _require_file(settings: Settings) -> None:
     """Refuse a database file that is missing: a command looks at a record, it begins none."""
     file = file_of(settings.url)
     if file is not None and not file.exists():
-        raise SetupError(f"There is no database {file}. A guard in a program makes it at its first call.")
+        raise SetupError(
+            f"There is no database {file}. A guard in a program makes it at its first call, and `twiceshy migrate "
+            f"--database {settings.shown}` at once."
+        )
 
 
 def _is_record_here() -> bool:
@@ -146,5 +151,8 @@ def _interruptibly(send: Callable[[], Reply | NoReply]) -> Reply | NoReply:
 
 
 def _refused(problem: Problem) -> Refused:
+    missing = _NO_RUN.match(problem.detail or "") if problem.code == "not-found" else None
+    if missing is not None:
+        return Refused(f"{missing[0]}. `twiceshy runs list` shows those there are.", problem.code)
     places = "".join(f"\n  {error.path or 'the body'}: {error.message}" for error in problem.errors)
     return Refused(f"{problem.title}. {problem.detail}{places}", problem.code)
