@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help: ## Print these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.installed: pyproject.toml sdk/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Twiceshy needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ...")'
@@ -25,11 +25,20 @@ example-refund: install ## Refund a payment behind approval, with the agent kill
 example-booking: install ## Book a room as a saga that fails, with the agent killed in between
 	$(BIN)/python -m examples.booking
 
+example-contracts: install ## Find, fork, mend and test the contract that was silently called low risk
+	$(BIN)/python -m examples.contracts
+
+example-retention: install ## Replay the retention call that nobody can reproduce, and find the one input that decides
+	$(BIN)/python -m examples.retention
+
 test: install ## Run all tests on real SQLite and real PostgreSQL 18
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 machine: install ## Search the running service for longer: other lives of effects each time, what they met is printed
 	$(BIN)/python -m pytest tests/acceptance/machine/test_machine.py -q --hypothesis-profile=search
+
+soak: install ## Kill a recorded agent at 200 random events, and resume it: about five minutes
+	SOAK=200 $(BIN)/python -m pytest tests/acceptance/test_resume.py -q
 
 check: install ## Lint, format, types, import contracts, coverage of the pure core, documents
 	$(BIN)/ruff check .
@@ -60,4 +69,4 @@ format: install ## Let ruff put the code in order
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) site bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
-.PHONY: help install demo example-booking example-refund test machine check bench bench-charts bench-publish serve format clean
+.PHONY: help install demo example-booking example-contracts example-refund example-retention test machine soak check bench bench-charts bench-publish serve format clean

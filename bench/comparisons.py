@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from bench import sides
+from bench import recordings, sides
 from bench.peers.install import Say
 from bench.rows import Better, percentiles
 from bench.sides import Sides
@@ -130,5 +130,33 @@ COMPARISONS: Final = (
         unit="ms",
         better="lower",
         value=p99,
+    ),
+    Comparison(
+        name="record",
+        what="recording one event that is no effect, in the caller",
+        peer_name=None,
+        target=20,
+        open=recordings.recording,
+        unit="µs",
+        better="lower",
+        value=recordings.microseconds_an_event,
+    ),
+    Comparison(
+        name="conversation",
+        what="a conversation of 400 KB that is re-sent by 100 calls: plain JSON to bytes in the database",
+        peer_name=None,
+        target=50,
+        open=recordings.conversation,
+        unit="times smaller",
+        value=recordings.times_smaller,
+    ),
+    Comparison(
+        name="replay-events",
+        what="replay of a recorded run",
+        peer_name=None,
+        target=10_000,
+        open=recordings.replaying,
+        unit="events/s",
+        value=recordings.events_per_second,
     ),
 )

@@ -178,7 +178,7 @@ def _fork_while_busy(fork_once: Callable[[], int | None]) -> None:
 
     with guard.run("fork"):
         note(1)
-    threads = [threading.Thread(target=busy, args=(first,)) for first in (1000, 2000)]
+    threads = [threading.Thread(target=busy, args=(first,)) for first in (1_000, 1_000_000)]
     for thread in threads:
         thread.start()
     codes = [fork_once() for _ in range(3)]

@@ -1,0 +1,1 @@
+"""A retention call that nobody can reproduce: replayed, narrowed down to one input, mended, and tested from then on."""
