@@ -89,6 +89,8 @@ class Pump:
             except asyncio.CancelledError as error:
                 if not future.cancelled():  # its turn had come already: the code is cancelled all the same
                     raise
+                if self._stopped is not None:  # nothing gives it a turn any more
+                    raise self._stopped from error
                 cancelled = error
                 future = waiting.future = asyncio.get_running_loop().create_future()
                 waiting.is_cancelled = True

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.sdk.call_logs import Writing
 from tests.unit.sdk.replays import RUN, unsent
 from twiceshy import Recording, Run
-from twiceshy._replay import replay
+from twiceshy._replay import replay, replay_async
 from twiceshy._replayed import Replayed
 from twiceshy._script import Order
 
@@ -83,6 +83,28 @@ def test_eight_times_as_many_calls_take_about_eight_times_as_long(
     many, again = taken(record(LARGE), agent(LARGE), mode)
     assert (again.value, again.is_same) == (list(range(LARGE)), True)
     assert many < MOST * few
+
+
+async def test_a_call_that_is_cancelled_as_the_replay_stops_ends_too() -> None:
+    log = Writing(RUN)
+    log.call("custom", "value", {"number": 1}, 1)
+    first, second = (log.asked("custom", "value", {"number": number}) for number in (2, 3))
+    log.gave(second, 3)
+    log.gave(first, 2)
+
+    async def agent() -> None:
+        async with guard.run(RUN) as run:
+            await run.custom("value", value_of, 1)
+            waiting = asyncio.create_task(run.custom("value", value_of, 2))
+            await asyncio.sleep(0)
+            try:
+                await run.custom("value", value_of, 4)
+            finally:
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+
+    again = await asyncio.wait_for(replay_async(log.recording(), agent), 10)
+    assert [(one.class_, one.seq) for one in again.differences] == [("arguments", 4)]
 
 
 def due(order: Order, *intents: int) -> tuple[int | None, list[bool]]:
