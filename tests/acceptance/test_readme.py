@@ -14,6 +14,11 @@ FIRST = next(
     block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if 'print(pay("bob", 5))' in block
 )
 
+RECORDED = next(
+    block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "Guard(record=True)" in block
+)
+WHAT_IF = ["--mode", "retest", "--llm", "recorded:judge", "--override", 'lookup=["UCTA 1977"]']
+
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a Python program as somebody does who has set nothing."""
@@ -56,3 +61,24 @@ def test_the_same_program_runs_over_a_service(tmp_path: Path) -> None:
         listed = run(tmp_path, "-m", "twiceshy", "effects", "list", "--url", service.url)
         assert "succeeded" in listed.stdout
     assert not (tmp_path / "twiceshy.db").exists()
+
+
+def test_the_recorded_program_is_shown_found_replayed_changed_and_promoted(tmp_path: Path) -> None:
+    (tmp_path / "recorded.py").write_text(RECORDED)
+    assert run(tmp_path, "recorded.py").stdout == "filed: low\n"
+    here = ("--url", "sqlite:///twiceshy.db")
+    shown = run(tmp_path, "-m", "twiceshy", "runs", "show", "review-C-1007", *here)
+    assert "Called lookup with code 'GB-SCT'; it returned nothing (empty list)." in shown.stdout
+    called = ("--called", "lookup", "--argument", "code=GB-*", "--empty")
+    found = run(tmp_path, "-m", "twiceshy", "runs", "list", *called, "--json", *here)
+    assert [item["run"] for item in json.loads(found.stdout)["items"]] == ["review-C-1007"]
+    replay = ("-m", "twiceshy", "runs", "replay", "review-C-1007", "--agent", "recorded:review", *here)
+    same = run(tmp_path, *replay)
+    assert (same.returncode, same.stdout.splitlines()[-1]) == (0, "The code did what was recorded.")
+    changed = run(tmp_path, *replay, *WHAT_IF, "--answer", 'file_verdict="-"')
+    assert changed.returncode == 1
+    assert "file_verdict is called with other arguments than at event 5" in changed.stdout
+    promoted = run(tmp_path, "-m", "twiceshy", "runs", "promote", "review-C-1007", "--agent", "recorded:review", *here)
+    assert promoted.returncode == 0
+    tested = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/recordings")
+    assert (tested.returncode, "1 passed" in tested.stdout) == (0, True), tested.stdout
