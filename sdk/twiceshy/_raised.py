@@ -34,6 +34,7 @@ def written_error(error: BaseException, *, depth: int = 0) -> ErrorOutcome:
     """Write an error: the name of its type, its message, and the rest of it as far as JSON takes that."""
     kind = error.type if isinstance(error, RecordedError) else qualified(type(error))
     data: dict[str, Any] = {"args": _taken(_args(error)), "state": _taken(_state(error))}
+    data["notes"] = _taken([note for note in getattr(error, "__notes__", ()) if isinstance(note, str)])
     data |= _group(error, depth) | _lines(error) | written_answer(error)
     return ErrorOutcome(
         type=kind, message=message_of(error), data={name: part for name, part in data.items() if part} or None
@@ -50,10 +51,17 @@ def read_error(error: ErrorOutcome) -> BaseException:
                 again = make(kind, error, data)
                 _complete(again, data)
                 if type(again) is kind and message_of(again) == error.message and _has_args(again, data):
-                    return again
+                    return _noted(again, data)
             except Exception:  # noqa: BLE001, S112 - a foreign type may refuse anything
                 continue
-    return _unknown(error, data)
+    return _noted(_unknown(error, data), data)
+
+
+def _noted(error: BaseException, data: dict[str, Any]) -> BaseException:
+    """Give an error the notes that it had."""
+    for note in data.get("notes") or ():
+        error.add_note(note)
+    return error
 
 
 def _unknown(error: ErrorOutcome, data: dict[str, Any]) -> RecordedError:

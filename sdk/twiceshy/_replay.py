@@ -7,6 +7,7 @@ for what is not of the record is stopped; in no way does it reach the world thro
 import asyncio
 import inspect
 import threading
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Unpack
 
@@ -15,6 +16,7 @@ import msgspec
 from twiceshy._log import Log
 from twiceshy._overlaid import OwnLog
 from twiceshy._recording import Recording
+from twiceshy._redacted_record import Covering
 from twiceshy._replay_errors import ReplayIncomplete, ReplayMisfit, ReplayPaused, ReplayStopped
 from twiceshy._replay_options import ReplayOptions, of_child, patience_of, planned
 from twiceshy._replay_plan import CLOCKS, Plan
@@ -51,7 +53,7 @@ class Part:
         self.recording: Final = recording
         self.script: Final = ReplayScript(recording, plan)
         self.own: Final = OwnLog(recording)
-        self.session: Final = Session(Log(self.own), self.script, patience=patience)
+        self.session: Final = Session(Log(self.own), self.script, patience=patience, cover=Covering(recording))
 
     def finish(self) -> None:
         """Find what the code left out."""
@@ -104,6 +106,7 @@ class Replay:
                 raise
             except BaseException as raised:  # noqa: BLE001 - how the code ends is what is asked
                 error = raised
+                _let_go(raised)
         return self._replayed(value, error)
 
     async def done_async(self, agent: Callable[[], Any]) -> Replayed:
@@ -118,6 +121,7 @@ class Replay:
                 raise
             except BaseException as raised:  # noqa: BLE001 - how the code ends is what is asked
                 error = raised
+                _let_go(raised)
         return self._replayed(value, error)
 
     def _replayed(self, value: Any, error: BaseException | None) -> Replayed:
@@ -162,6 +166,20 @@ class Replay:
             found.failed(error)
         elif fact is not None and type(fact) is type(value) and fact != value:
             found.beside_fact(fact, value)
+
+
+def _let_go(error: BaseException) -> None:
+    """Let the code's frames go while nothing reaches the world: generators that end with them act in the replay."""
+    seen: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        raised = waiting.pop()
+        if raised is None or any(raised is one for one in seen):
+            continue
+        seen.append(raised)
+        traceback.clear_frames(raised.__traceback__)
+        members = raised.exceptions if isinstance(raised, BaseExceptionGroup) else ()
+        waiting += [raised.__cause__, raised.__context__, *members]
 
 
 def input_of(recording: Recording) -> object:

@@ -1,7 +1,9 @@
 """The replay that the code around it runs in: it puts its own boundaries in the place of a run's."""
 
 import asyncio
+import logging
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -63,6 +65,9 @@ def refuse_lost_in_replay(what: str) -> None:
     for going in reversed(_going):
         if going.may_be_of(thread):
             raise going.replay.refusal(f"{what}, in a thread that was started without its context,")
+    left = _left.get(thread)
+    if left is not None:
+        raise left.refusal(f"{what}, in a thread that was started in a replay and is not over,")
 
 
 class _Going(msgspec.Struct, frozen=True, eq=False):
@@ -96,11 +101,33 @@ def replaying(replay: Replaying) -> Iterator[None]:
     token = _active.set(replay)
     going = _Going(replay, threading.current_thread(), is_on_loop())
     _going.append(going)
+    before = set(threading.enumerate())
     try:
         yield
     finally:
+        _leave(replay, before)
         _going.remove(going)
         _active.reset(token)
 
 
+def _leave(replay: Replaying, before: set[threading.Thread]) -> None:
+    """Go on refusing what threads ask for that were started in a replay and are not over, and say so."""
+    left = [thread for thread in threading.enumerate() if thread not in before and not _is_of_a_loop(thread)]
+    for thread in left:
+        _left[thread] = replay
+    if left:
+        _log.warning(
+            "%d threads that were started in the replay are not over, such as %s: what they ask of the guard from now "
+            "on is refused. Let the code wait for them.",
+            len(left), left[0].name,
+        )  # fmt: skip
+
+
+def _is_of_a_loop(thread: threading.Thread) -> bool:
+    """Say whether a thread waits in a pool that a loop keeps for whoever comes next."""
+    return thread.name.startswith(("asyncio_", "twiceshy"))
+
+
+_left: Final[weakref.WeakKeyDictionary[threading.Thread, Replaying]] = weakref.WeakKeyDictionary()
+_log: Final = logging.getLogger("twiceshy")
 _going: Final[list[_Going]] = []

@@ -75,6 +75,10 @@ class Entered(msgspec.Struct, frozen=True):
         return Waiting(self.entry, place.outcome, None if place.intent is None or place.is_new else place.intent.seq)
 
 
+def _as_it_is(boundary: Boundary) -> Boundary:
+    return boundary
+
+
 class Session:
     """A run's boundaries."""
 
@@ -85,12 +89,17 @@ class Session:
         *,
         patience: float = PATIENCE_SECONDS,
         writer: Writer | None = None,
+        cover: Callable[[Boundary], Boundary] = _as_it_is,
     ) -> None:
-        """Take the log, what stands in front of it, and the writer that brings the log to the service."""
+        """Take the log, what stands in front of it, and the writer that brings the log to the service.
+
+        `cover` leaves out of a boundary what the log may not have.
+        """
         self.log: Final = log
         self.script: Final = script
         self.writer: Final = writer
         self.children: Final = Children()
+        self._cover = cover
         self._pump = Pump(log, script, patience=patience)
 
     def perform(self, boundary: Boundary, live: Callable[[], Outcome]) -> Any:
@@ -128,6 +137,7 @@ class Session:
         """Enter a boundary, blocking: write its intent, and find what stands in its place."""
         if self.writer is not None and self.writer.is_full and not is_on_loop():
             self.writer.make_room(_ROOM_SECONDS)
+        boundary = self._cover(boundary)
         entered = self._enter(boundary)
         waiting, instead = entered.waiting(), entered.instead
         if waiting is None and instead is not None:
@@ -139,6 +149,7 @@ class Session:
         """Enter a boundary on an event loop."""
         if self.writer is not None and self.writer.is_full:
             await asyncio.to_thread(self.writer.make_room, _ROOM_SECONDS)
+        boundary = self._cover(boundary)
         if self.script is not None and not self.script.is_over:
             await self._wait_for_earlier(boundary, self.script)
         entered = self._enter(boundary)
