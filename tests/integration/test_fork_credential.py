@@ -146,7 +146,8 @@ def test_a_declaration_writes_nothing_and_is_answered_with_what_holds(made: Reco
     apply = {"tools": {lookup: {"class": "read"}}}
     for verb in ("plan", "apply"):
         assert driver.ask("POST", f"/v1/tools/{verb}", apply).status == 403
-    assert driver.ask("PUT", "/v1/tools/plan", {"class": "read"}).body["version"] == 0
+    held = made.service.ask("GET", "/v1/tools/plan").body.get("version", 0)  # others may have declared one of that name
+    assert driver.ask("PUT", "/v1/tools/plan", {"class": "read"}).body["version"] == held
 
 
 def test_no_run_is_opened_but_a_child_and_no_fork_is_made(made: Recorded, driver: Driver) -> None:
