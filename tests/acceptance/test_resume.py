@@ -1,10 +1,7 @@
 """Recorded runs whose agents are killed with kill -9 at random moments, and resumed until they are done."""
 
-import json
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,49 +9,16 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.keepers import Keepers
 from tests.service import ServiceProcess
 from twiceshy import Guard
 from twiceshy_contract.events import Delivery, Intent
 
 _ROOT = Path(__file__).parents[2]
-_AT_ONCE = 20
 _KILLS = int(os.environ.get("SOAK", "20"))
 _SEED = int(os.environ.get("SOAK_SEED", "5"))
 _PASSING = {"GuardUnavailable", "InProgress", "LeaseLost", "RetryLater", "Superseded"}
 """What an agent may end by on a slow machine: it is started again, like one that was killed."""
-
-
-class Keepers:
-    """Starts agents that are killed, and those that go on."""
-
-    def __init__(self, url: str, world: Path) -> None:
-        command = [sys.executable, "-m", "tests.acceptance.resumed_agents", url, str(world)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
-
-    def play(self, moments: dict[str, int]) -> list[dict[str, Any]]:
-        """Play runs whose first agent is killed at a moment; return how their agents ended."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        waiting = list(moments.items())
-        ended: list[dict[str, Any]] = []
-        under_way = 0
-        while waiting or under_way:
-            while waiting and under_way < _AT_ONCE:
-                run, moment = waiting.pop()
-                self.process.stdin.write(f"{run} {moment}\n")
-                under_way += 1
-            self.process.stdin.flush()
-            ended.append(json.loads(self.process.stdout.readline()))
-            under_way -= 1
-        return ended
-
-    def end(self) -> None:
-        """End the process, which has no children any more."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(30)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
 
 @pytest.fixture
@@ -64,7 +28,7 @@ def world(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def keepers(service: ServiceProcess, world: Path) -> Iterator[Keepers]:
-    started = Keepers(service.url, world)
+    started = Keepers("resumed_agents", service.url, str(world))
     yield started
     started.end()
 

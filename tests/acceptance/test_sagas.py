@@ -5,14 +5,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.acceptance.keepers import Keepers
 from tests.service import ServiceProcess
 
 _ROOT = Path(__file__).parents[2]
-_AT_ONCE = 20
 _KILLED = -9
 _TAKEN_BACK = 3
 
@@ -32,49 +31,11 @@ def provider(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 
 @pytest.fixture
-def keepers(service: ServiceProcess, provider: tuple[str, Path], tmp_path: Path) -> Iterator["Keepers"]:
+def keepers(service: ServiceProcess, provider: tuple[str, Path], tmp_path: Path) -> Iterator[Keepers]:
     """What starts agents."""
-    started = Keepers(service.url, provider[0])
+    started = Keepers("saga_agents", service.url, provider[0])
     yield started
     started.end()
-
-
-class Keepers:
-    """Starts agents that are killed, and those that go on."""
-
-    def __init__(self, guard_url: str, provider_url: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.saga_agents", guard_url, provider_url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=_ROOT,
-        )
-
-    def play(self, moments: dict[str, int]) -> list[dict[str, Any]]:
-        """Play sagas whose first agent is killed at a moment; return how their agents ended."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        waiting = list(moments.items())
-        ended: list[dict[str, Any]] = []
-        under_way = 0
-        while waiting or under_way:
-            while waiting and under_way < _AT_ONCE:
-                saga, moment = waiting.pop()
-                self.process.stdin.write(f"{saga} {moment}\n")
-                under_way += 1
-            self.process.stdin.flush()
-            ended.append(json.loads(self.process.stdout.readline()))
-            under_way -= 1
-        return ended
-
-    def end(self) -> None:
-        """End the process, which has no children any more."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(30)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
 
 def test_a_saga_killed_at_any_moment_does_each_step_once_and_takes_it_back_once(
