@@ -4,9 +4,12 @@ The search is over the real table and the real `decide`, breadth first, in the w
 It is complete: time has no horizon there, and every world that can be reached from the first is visited.
 """
 
+import gc
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
+
+import pytest
 
 from guard.core.lifecycle import TABLE, Row
 from guard.core.situation import Condition
@@ -19,6 +22,14 @@ AGEING = Setting(lease=1, window=4)
 
 HARMLESS = Setting(lease=1, is_idempotent=True, clients=2)
 """An idempotent tool, which is tried again while an attempt is silent."""
+
+
+@pytest.fixture(autouse=True)
+def no_collector() -> Iterator[None]:
+    """Keep Python's collector from walking through all worlds again and again; none of them is in a cycle."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 class Finding(NamedTuple):
@@ -43,9 +54,10 @@ def search(setting: Setting, *, minds_hiding: bool = True) -> Finding:
         if model.is_over(world):
             continue
         for name, after in model.steps(world):
-            if after in origin:
+            visited = len(origin)
+            origin.setdefault(after, (world, name))
+            if len(origin) == visited:
                 continue
-            origin[after] = (world, name)
             if after.applied > 1 or (minds_hiding and after.is_hidden):
                 return Finding(len(origin), _way_to(after, origin))
             waiting.append(after)

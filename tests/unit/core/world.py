@@ -232,6 +232,8 @@ class Model:
 
     def _service(self, world: World, event: EventName, who: int) -> tuple[World, Decision]:
         number, decision = self._decide(world.life, event, TOKENS[who], None, None)
+        if number == world.life and decision.life.epoch == 0:
+            return world, decision
         return _under_key(world._replace(life=number), decision.life.epoch), decision
 
     def _resolve(self, world: World, word: Word) -> tuple[World, Decision]:
