@@ -2,10 +2,14 @@
 
 import os
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from importlib.metadata import version
 
+from prometheus_client.registry import Collector
+
+from guard.ports.reaching import Reaching
+from guard.ports.store import Store
 from guard.probes.http import HttpProvider
 from guard.service.use_cases import UseCases
 from guard.settings import Settings
@@ -13,6 +17,13 @@ from guard.store.sql.engine import open_store
 from guard.web.authorization import BearerTokens
 from guard.web.front import Front
 from guard.web.routes import web
+from guard.web.signed import Signed
+
+Beside = Callable[[Store, Callable[[Collector], None]], AbstractAsyncContextManager[None]]
+"""What lives in the service's process, over its store: from after it is opened until before it is closed.
+
+Its meters are told where the service's are, once they are given to the function that it gets.
+"""
 
 
 def stop_waiting(served: Front) -> None:
@@ -22,19 +33,25 @@ def stop_waiting(served: Front) -> None:
         use_cases.stop_waiting()
 
 
-def app(settings: Settings) -> Front:
-    """Return the service as an ASGI application; it opens its database when it starts."""
+def app(settings: Settings, reaching: Reaching | None = None, beside: Beside | None = None) -> Front:
+    """Return the service as an ASGI application; it opens its database when it starts.
+
+    Without `reaching` it cannot say whether a destination can be reached. `beside` is what else lives in it.
+    """
 
     @asynccontextmanager
     async def start() -> AsyncIterator[UseCases]:
         store = await open_store(settings.database)
         provider = HttpProvider(os.environ)
         try:
-            async with UseCases(store, random.SystemRandom().random, provider) as use_cases:
+            async with (
+                UseCases(store, random.SystemRandom().random, provider, reaching) as use_cases,
+                nullcontext() if beside is None else beside(store, use_cases.measures.tell_also),
+            ):
                 yield use_cases
         finally:
             await provider.close()
             await store.close()
 
     tokens = BearerTokens(settings.tokens, settings.approvers)
-    return web(start, tokens=tokens, version=version("twiceshy-server"))
+    return web(start, tokens=tokens, signed=Signed(settings.inbound_secrets), version=version("twiceshy-server"))

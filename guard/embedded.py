@@ -1,6 +1,7 @@
 """The service inside somebody else's program: the same application, over a database that is prepared first."""
 
 import functools
+import os
 from typing import Final
 
 from guard import logs
@@ -9,6 +10,8 @@ from guard.preparation import prepare
 from guard.settings import Settings
 from guard.store.sql.forks import FORKS
 from guard.store.sql.refusals import DatabaseRefused
+from outbox_relay.networks import VARIABLE, networks_of
+from outbox_relay.reaching import opener, reaching_with
 from twiceshy_contract.embedded import EmbeddedApp, NotOpened, OpenApp
 
 
@@ -22,7 +25,11 @@ class _Opening:
             await prepare(database)
         except DatabaseRefused as error:
             raise NotOpened(str(error)) from error
-        served = app(Settings(database=database))
+        try:
+            networks = networks_of(os.environ.get(VARIABLE, ""))
+        except ValueError as error:
+            raise NotOpened(str(error)) from error
+        served = app(Settings(database=database), reaching_with(opener(networks)))
         return EmbeddedApp(asgi=served, stop_waiting=functools.partial(stop_waiting, served))
 
     def before_fork(self) -> None:

@@ -4,7 +4,8 @@ import asyncio
 import time
 from typing import Final
 
-from guard.ports.store import Description, StatementFailed, StoreUnavailable
+from guard.ports.description import Description
+from guard.ports.store import StatementFailed, StoreUnavailable
 from guard.store.sql import schema
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.engine import open_store

@@ -1,5 +1,7 @@
 """Settings of the service: from the environment `TWICESHY_*` and the command line, checked before anything starts."""
 
+import base64
+import binascii
 import ipaddress
 from collections.abc import Mapping
 from typing import Final
@@ -19,6 +21,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How to serve. Without tokens the service binds only to this machine.
 
     `approvers` are the names of those who may decide approvals, by their tokens; without one, everybody may.
+    `inbound_secrets` sign mail that comes in; without one, none is taken.
     """
 
     database: str = DEFAULT_DATABASE
@@ -26,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     tokens: tuple[str, ...] = ()
     approvers: Mapping[str, str] = {}
+    inbound_secrets: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.approvers.keys().isdisjoint(self.tokens):
@@ -66,6 +70,23 @@ def approvers_of(text: str) -> dict[str, str]:
         if named != name.strip():
             raise SettingsRefused(f"TWICESHY_APPROVERS gives {named} and {name.strip()} one token; each needs its own.")
     return approvers
+
+
+def inbound_secrets_of(text: str) -> tuple[bytes, ...]:
+    """Read a list of secrets as Standard Webhooks write them, separated by commas. Raises SettingsRefused."""
+    return tuple(_secret(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _secret(written: str) -> bytes:
+    how = "TWICESHY_INBOUND_SECRETS holds secrets of 24 to 64 bytes, each whsec_ and then base64, separated by commas."
+    prefix, _, text = written.partition("_")
+    try:
+        secret = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise SettingsRefused(how) from error
+    if prefix != "whsec" or not 24 <= len(secret) <= 64:
+        raise SettingsRefused(how)
+    return secret
 
 
 def _token(token: str, variable: str) -> str:

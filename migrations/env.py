@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from guard.store.sql import recording_tables
+from guard.store.sql import outbox_tables
 
 
 def run() -> None:
@@ -11,7 +11,7 @@ def run() -> None:
     if not isinstance(connection, Connection):
         message = "Migrations run through `twiceshy migrate`, which brings the connection and the lock."
         raise TypeError(message)
-    context.configure(connection=connection, target_metadata=recording_tables.events.metadata)
+    context.configure(connection=connection, target_metadata=outbox_tables.outbox.metadata)
     with context.begin_transaction():
         context.run_migrations()
 

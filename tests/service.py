@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -33,8 +33,16 @@ class Reply(msgspec.Struct, frozen=True):
 class ServiceProcess:
     """`twiceshy serve` on a free port, ended by the pid that was started."""
 
-    def __init__(self, database_url: str, port: int = 0, errors: int | None = None, **environment: str) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        port: int = 0,
+        errors: int | None = None,
+        options: Sequence[str] = (),
+        **environment: str,
+    ) -> None:
         self._database_url = database_url
+        self._options = options
         self._environment = environment
         self._errors = errors
         self.port = port
@@ -48,7 +56,7 @@ class ServiceProcess:
     def start(self) -> Self:
         """Start it and wait until it says that it serves; a restart takes the port that it had."""
         command = [sys.executable, "-m", "twiceshy", "serve", "--port", str(self.port)]
-        command += ["--database", self._database_url]
+        command += ["--database", self._database_url, *self._options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("TWICESHY_")}
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._errors, env=environment | self._environment

@@ -30,9 +30,7 @@ def said_plainly() -> Iterator[None]:
     except DatabaseRefused as error:
         raise click.ClickException(str(error)) from error
     except StoreUnavailable as error:
-        raise click.ClickException(
-            f"The database cannot be reached: {error}. Check --database, and that the server runs."
-        ) from error
+        raise click.ClickException(f"{str(error).rstrip('.')}. Check --database, and that the server runs.") from error
 
 
 @click.command()

@@ -5,7 +5,9 @@ import gc
 import logging
 import socket
 import sys
-from typing import Final
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
 
 import click
 import uvicorn
@@ -16,8 +18,27 @@ from guard.cli.migrate import DATABASE_OPTION, said_plainly
 from guard.cli.protocol import OnePieceProtocol
 from guard.cli.variables import refuse_unknown_variables
 from guard.preparation import prepare
-from guard.settings import DEFAULT_HOST, DEFAULT_PORT, Settings, SettingsRefused, approvers_of, tokens_of
+from guard.settings import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    Settings,
+    SettingsRefused,
+    approvers_of,
+    inbound_secrets_of,
+    tokens_of,
+)
 from guard.web.front import Front
+from outbox_relay.beside import declared_beside, relay_beside
+from outbox_relay.command import (
+    ALLOW_OPTION,
+    DESTINATIONS_OPTION,
+    DRAIN_OPTION,
+    destinations_said,
+    end_at_once,
+    networks_said,
+)
+from outbox_relay.reaching import opener, reaching_with
+from outbox_relay.settings import RelaySettings
 
 GRACE_SECONDS: Final = 10
 """How long a service that is asked to stop waits for its last requests."""
@@ -26,10 +47,17 @@ GRACE_SECONDS: Final = 10
 class _Announcing(uvicorn.Server):
     """Says that it serves once it does, and lets nobody wait once it is to stop."""
 
-    def __init__(self, config: uvicorn.Config, served: Front, announcement: str) -> None:
+    def __init__(self, config: uvicorn.Config, served: Front, announcement: str, *, relays: bool) -> None:
         super().__init__(config)
         self._served = served
         self._announcement = announcement
+        self._relays = relays
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End in order, and what relays at once where it is asked a second time: it may wait for a slow receiver."""
+        if self._relays and self.should_exit:
+            end_at_once()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, and say so."""
@@ -73,6 +101,13 @@ class _Announcing(uvicorn.Server):
     help="Who alone may decide approvals: name:token, separated by commas.",
 )
 @click.option(
+    "--inbound-secrets",
+    default="",
+    envvar="TWICESHY_INBOUND_SECRETS",
+    show_envvar=True,
+    help="Secrets that sign mail which comes in, separated by commas.",
+)
+@click.option(
     "--log",
     default="requests",
     show_default=True,
@@ -81,16 +116,22 @@ class _Announcing(uvicorn.Server):
     type=click.Choice(["requests", "problems"]),
     help="Log one line a request, or only what goes wrong.",
 )
-def serve(*, host: str, port: int, database: str, tokens: str, approvers: str, log: str) -> None:
+@click.option("--with-relay", is_flag=True, help="Deliver what is staged from this process too.")
+@DESTINATIONS_OPTION
+@ALLOW_OPTION
+@DRAIN_OPTION
+def serve(
+    *, log: str, with_relay: bool, destinations: Path | None, allow: str, drain_seconds: float | None, **said: Any
+) -> None:
     """Serve the guard.
 
     A SQLite file is made and brought up to date by itself; PostgreSQL is brought up to date by `migrate`.
     """
     refuse_unknown_variables()
+    open_sink = opener(networks_said(allow))
+    declared = destinations_said(destinations)
     try:
-        settings = Settings(
-            database=database, host=host, port=port, tokens=tokens_of(tokens), approvers=approvers_of(approvers)
-        )
+        settings = _settings(**said)
     except SettingsRefused as error:
         raise click.UsageError(str(error)) from error
     with said_plainly():
@@ -103,8 +144,22 @@ def serve(*, host: str, port: int, database: str, tokens: str, approvers: str, l
     listening = _listen(settings)
     bound_host, bound_port = listening.getsockname()[:2]
     shown = f"[{bound_host}]" if ":" in bound_host else bound_host
-    served = app(settings)
-    config = uvicorn.Config(
+    relaying = RelaySettings(drain_seconds=drain_seconds)
+    beside = relay_beside(open_sink, relaying, declared) if with_relay else declared_beside(declared)
+    served = app(settings, reaching_with(open_sink), beside)
+    relays = " and relays" if with_relay else ""
+    announcement = f"Twiceshy serves http://{shown}:{bound_port} (API at /schema){relays}. Ctrl-C stops it."
+    server = _Announcing(_config(served), served, announcement, relays=with_relay)
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        click.echo("Stopped.", err=True)
+    if not server.started:
+        sys.exit(1)
+
+
+def _config(served: Front) -> uvicorn.Config:
+    return uvicorn.Config(
         served,
         http=OnePieceProtocol,
         lifespan="on",
@@ -114,15 +169,16 @@ def serve(*, host: str, port: int, database: str, tokens: str, approvers: str, l
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = _Announcing(
-        config, served, f"Twiceshy serves http://{shown}:{bound_port} (API at /schema). Ctrl-C stops it."
+
+
+def _settings(*, tokens: str, approvers: str, inbound_secrets: str, **said: Any) -> Settings:
+    """Read the settings of the command line. Raises SettingsRefused."""
+    return Settings(
+        tokens=tokens_of(tokens),
+        approvers=approvers_of(approvers),
+        inbound_secrets=inbound_secrets_of(inbound_secrets),
+        **said,
     )
-    try:
-        server.run(sockets=[listening])
-    except KeyboardInterrupt:
-        click.echo("Stopped.", err=True)
-    if not server.started:
-        sys.exit(1)
 
 
 def _spare_the_collector() -> None:

@@ -14,7 +14,7 @@ UNDECLARED_VERSION: Final = 0
 _LATER: Final = frozenset(
     {
         "provider_key_header", "retention_seconds", "repeat", "on_doubt", "share", "loop_limit", "redacted",
-        "settle_seconds", "fork", "approval", "compensation", "probe", "simulator", "resource",
+        "settle_seconds", "fork", "approval", "compensation", "probe", "simulator", "resource", "sink",
     }
 )  # fmt: skip
 _DEFAULTS: Final = msgspec.to_builtins(ToolDeclaration())

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Fence, Instant, Intent, Key, RunId
+from guard.core.outbox import Staging
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +40,16 @@ class Insert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
-    """Assume an effect in execution or doubt whose latest attempt is this one, unreported: record its success."""
+    """Assume an effect in execution or doubt whose latest attempt is this one, unreported: record its success.
+
+    What it stages is written in the same transaction, unless the effect has staged before.
+    """
 
     key: Key
     token: AttemptToken
     fence: Fence
     outcome: bytes
+    staging: Staging | None = None
 
 
 class Replace(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +57,8 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
 
     The store sets the version, and for a new effect `began_at` and `step`. Where `open_run` is given, that run must
     be open as well: the run of whoever is granted the lease; where `hold` is given, it must be held still. `alone` and
-    `consent` are as of an insert. Of evidence an effect keeps the first hundred pieces.
+    `consent` are as of an insert. Of evidence an effect keeps the first hundred pieces. A `staging` goes with an effect
+    that has succeeded.
     """
 
     seen: int
@@ -62,6 +68,7 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
     hold: UUID | None = None
     alone: bool = False
     consent: Consent | None = None
+    staging: Staging | None = None
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

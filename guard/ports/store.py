@@ -1,7 +1,7 @@
 """What the service needs of a database. One behaviour on every backend, held by one contract suite."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -10,13 +10,17 @@ from guard.core.forks import Fork
 from guard.core.runs import Run
 from guard.core.tools import Declared, Held, Moved, Planned, Tool
 from guard.ports.approvals import ApprovalStore
+from guard.ports.description import Description
 from guard.ports.events import EventStore
 from guard.ports.flags import FlagStore
 from guard.ports.forks import ForkStore
 from guard.ports.holds import HoldStore
 from guard.ports.loops import LoopStore
+from guard.ports.outbox import DestinationStore, OutboxStore
 from guard.ports.pauses import PauseStore
 from guard.ports.probes import ProbeStore
+from guard.ports.relay import RelayStore
+from guard.ports.replies import ReplyStore
 from guard.ports.retention import RetentionStore
 from guard.ports.run_facts import RunFactStore
 from guard.ports.sagas import SagaStore
@@ -83,28 +87,6 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     in_doubt: int
     executing: int
     oldest_lease: Duration = Duration(0)
-
-
-class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """What a database says of itself at its time `now`: its `revision` (None: no schema) and the one that is needed.
-
-    `durability` are the settings that decide whether a power cut can take back what was answered, in the database's
-    own words. `free_bytes` is the room that is left where the file is.
-    """
-
-    kind: Literal["sqlite", "postgresql"]
-    version: str
-    revision: str | None
-    needed: str
-    now: Instant
-    durability: Mapping[str, str]
-    is_durable: bool
-    free_bytes: int | None = None
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the schema is the one that this code needs."""
-        return self.revision == self.needed
 
 
 class Rival(msgspec.Struct, frozen=True, kw_only=True):
@@ -293,6 +275,22 @@ class Store(Protocol):
     @property
     def probes(self) -> ProbeStore:
         """Questions about doubtful effects."""
+
+    @property
+    def outbox(self) -> OutboxStore:
+        """Messages that were staged."""
+
+    @property
+    def destinations(self) -> DestinationStore:
+        """Where messages may go."""
+
+    @property
+    def relay(self) -> RelayStore:
+        """The outbox as those see it who deliver."""
+
+    @property
+    def replies(self) -> ReplyStore:
+        """Mail that came in."""
 
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""

@@ -8,6 +8,7 @@ import msgspec
 from guard.core.effects import LATE_SUCCESS, OTHER_RESULT, Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import Decision, decide, may_be_second
+from guard.core.outbox import Staging
 from guard.core.situation import Event
 from guard.logs import logger, request_id
 from guard.ports.steps import Found, HoldGone, Look, Overruled, Replace, RunClosed, Sibling, Step, StepResult, Written
@@ -26,7 +27,8 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """An event for an effect, what else it writes, and what is kept as evidence should it contradict the record.
 
     `is_done` says that the effect shows the amendment already: it was made, and the answer was lost.
-    `contradicts` says that the same was reported before, but with another outcome.
+    `contradicts` says that the same was reported before, but with another outcome. `staging` goes with the effect where
+    it has succeeded, whoever says so: once; `told` is called where it was written.
     """
 
     key: Key
@@ -35,6 +37,8 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     evidence: bytes | None = None
     is_done: Callable[[Effect], bool] | None = None
     contradicts: Callable[[Effect], bool] | None = None
+    staging: Staging | None = None
+    told: Callable[[], None] | None = None
 
 
 class Amended(msgspec.Struct, frozen=True):
@@ -122,11 +126,17 @@ def amend(
                 planned = _planned(amendment, effect, decision, at, kind)
                 if planned is not None:
                     found = yield planned
+                    _tell(amendment, planned, found)
                     is_alarming = isinstance(found, Written) and _alarmed(amendment, decision, kind, asked_by)
                 if planned is None or (isinstance(found, Written) and not _is_taken(decision)):
                     return Amended(_answer(decision, effect, rules, at), is_alarming=is_alarming)
             case _:
                 assert_never(found)
+
+
+def _tell(amendment: Amendment, planned: Replace, result: StepResult) -> None:
+    if isinstance(result, Written) and planned.staging is not None and amendment.told is not None:
+        amendment.told()
 
 
 def _decide(amendment: Amendment, effect: Effect, rules: Rules, at: Instant) -> Decision:
@@ -184,9 +194,20 @@ def _planned(amendment: Amendment, effect: Effect, decision: Decision, at: Insta
     if decision.verdict == "done" and amendment.change is not None:
         after = amendment.change(after, decision, at)
     evidence = _evidence(amendment, decision, at, kind)
-    if after == effect and not evidence:
+    staging = _staging(amendment, after, decision)
+    if after == effect and not evidence and staging is None:
         return None
-    return Replace(seen=effect.version, effect=after, evidence=evidence)
+    return Replace(seen=effect.version, effect=after, evidence=evidence, staging=staging)
+
+
+def _staging(amendment: Amendment, after: Effect, decision: Decision) -> Staging | None:
+    """Return what goes with an effect that has succeeded; how late it comes is told by the lease of its attempt."""
+    is_told = decision.verdict in ("done", "repeated", "contradicted")
+    if amendment.staging is None or not is_told or after.life.state != "succeeded" or after.expired_at is not None:
+        return None
+    token = amendment.event.token
+    attempt = None if token is None else after.life.attempt(token)
+    return msgspec.structs.replace(amendment.staging, ended_at=None if attempt is None else attempt.deadline)
 
 
 def _evidence(amendment: Amendment, decision: Decision, at: Instant, kind: str) -> tuple[Evidence, ...]:

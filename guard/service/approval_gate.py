@@ -16,6 +16,7 @@ from guard.core.effects import NEVER_GRANTED, Effect, Key, seconds
 from guard.ports.approvals import ApprovalStore, Standing
 from guard.ports.store import EffectStore
 from guard.service.amend import look
+from guard.service.bell import Bell
 from guard.service.edits import meant_by
 from guard.service.endings import end, ending_of
 from guard.service.gates import Instance
@@ -41,11 +42,12 @@ class _Need(msgspec.Struct, frozen=True, kw_only=True):
 class ApprovalGate:
     """Asks persons."""
 
-    def __init__(self, store: ApprovalStore, effects: EffectStore, runs: Runs, intake: Intake) -> None:
+    def __init__(self, store: ApprovalStore, effects: EffectStore, runs: Runs, intake: Intake, bell: Bell) -> None:
         self._store = store
         self._effects = effects
         self._runs = runs
         self._intake = intake
+        self._bell = bell
 
     async def __call__(self, found: Instance) -> NamedCall | BeginOutcome:
         """Let the call pass with how its approval stands, or answer it. Raises StoreUnavailable."""
@@ -155,7 +157,9 @@ class ApprovalGate:
             four_eyes=rule.four_eyes,
             deadline=None if rule.deadline_seconds is None else seconds(rule.deadline_seconds),
         )
-        return await self._store.ask(call.tenant, question)
+        asked = await self._store.ask(call.tenant, question)
+        self._bell.ring()
+        return asked
 
     async def _denied_before(self, call: NamedCall) -> Approval | None:
         """Return the denial of the same arguments under another key of the run."""

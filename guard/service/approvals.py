@@ -11,6 +11,7 @@ from guard.core.effects import SECOND, Effect, Instant, Key, TenantId
 from guard.ports.approvals import ApprovalFilter, ApprovalStore, SameAs, Standing, Told
 from guard.service.amend import Amend, look
 from guard.service.begin import sleep_until_told
+from guard.service.bell import Bell
 from guard.service.edits import Collision, Edits
 from guard.service.endings import amendment_of, ending_of
 from guard.service.intake import Intake
@@ -40,12 +41,14 @@ class Approvals:
         amend: Amend,
         intake: Intake,
         waiters: Waiters,
+        bell: Bell,
     ) -> None:
         self._store = store
         self._edits = edits
         self._amend = amend
         self._intake = intake
         self._waiters = waiters
+        self._bell = bell
 
     async def page(self, tenant: TenantId, chosen: ApprovalFilter) -> tuple[list[Approval], Instant, str | None]:
         """List approvals, with the database's time. Raises ValueError for a cursor that is not one."""
@@ -100,6 +103,7 @@ class Approvals:
                 if ending is not None:
                     await self._amend(tenant, amendment_of(approval, ending))
                 self._waiters.wake(approval.id.bytes)
+                self._bell.ring()
                 return told.standing
             case NotCounted():
                 return _not_counted(told.standing, told.said, person)

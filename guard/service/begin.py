@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Generator
-from typing import assert_never
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeVar, assert_never
 
 import msgspec
 
@@ -14,7 +14,17 @@ from guard.service.gates import Gates, Over
 from guard.service.intake import Intake
 from guard.service.measures import Measures
 from guard.service.naming import NamedCall, Naming
-from guard.service.outcomes import Awaiting, BeginOutcome, Granted, Refused, Replayed, Stubbed
+from guard.service.outcomes import (
+    Awaiting,
+    BeginOutcome,
+    Granted,
+    MessagesStaged,
+    Refused,
+    RenderAnew,
+    Replayed,
+    StageOutcome,
+    Stubbed,
+)
 from guard.service.records import Records
 from guard.service.ruling import Ruling, as_written, barred, lease_of, rule, rule_on_new
 from guard.service.waiting import GLANCE_SECONDS, Waiters
@@ -25,8 +35,13 @@ class Overtaken(msgspec.Struct, frozen=True):
     """A person has spoken meanwhile: the gates must look again."""
 
 
+OutcomeT = TypeVar("OutcomeT", bound=BeginOutcome | StageOutcome)
+Write = Callable[[NamedCall], Awaitable[OutcomeT | Over | Overtaken]]
+"""What is asked of the store for a call that has passed all gates."""
+
+
 class Begin:
-    """The use case with its waiting."""
+    """The use case with its waiting, and the way to the store that it shares with staging."""
 
     def __init__(
         self, naming: Naming, gates: Gates, intake: Intake, waiters: Waiters, records: Records, measures: Measures
@@ -43,11 +58,16 @@ class Begin:
 
         Raises Refusal for what cannot be understood, StoreUnavailable when the outcome is unknown.
         """
+        return await self.along(tenant, request, self._begin)
+
+    async def along(self, tenant: TenantId, request: BeginRequest, write: Write[OutcomeT]) -> OutcomeT | BeginOutcome:
+        """Name a call, lead it through the gates to where it is written, and wait where it may. Raises those."""
         call = await self._naming.name(tenant, request)
         if isinstance(call, Refused):
             return call
         replayed = self._replayed(call)
-        outcome = await self._begun(call) if replayed is None else replayed
+        outcome: OutcomeT | BeginOutcome
+        outcome = await self._through_gates(call, write) if replayed is None else replayed
         if isinstance(outcome, Refused) and outcome.code == "in-progress":
             self._measures.contended(call.named_by.tool)
             if request.wait_seconds:
@@ -55,12 +75,12 @@ class Begin:
         self._measures.begun(call.named_by.tool, _kind(outcome))
         return outcome
 
-    async def _begun(self, call: NamedCall) -> BeginOutcome:
+    async def _through_gates(self, call: NamedCall, write: Write[OutcomeT]) -> OutcomeT | BeginOutcome:
         while True:
             passed = call if call.is_plain else await self._gates(call)
             if not isinstance(passed, NamedCall):
                 return passed
-            outcome = await self._intake.do(call.lane, begin(passed))
+            outcome: OutcomeT | BeginOutcome | Over | Overtaken = await write(passed)
             if isinstance(outcome, Over):
                 if not outcome.has_slot:
                     self._records.forget((call.key(outcome.rank),))
@@ -72,8 +92,12 @@ class Begin:
                 continue
             if isinstance(outcome, Replayed):
                 self._records.keep(outcome.effect)
-            is_done = passed.is_plain and call.request.epoch is None
-            return outcome if is_done else await self._gates.confirmed(passed, outcome)
+            return outcome
+
+    async def _begin(self, passed: NamedCall) -> BeginOutcome | Over | Overtaken:
+        outcome = await self._intake.do(passed.lane, begin(passed))
+        is_done = passed.is_plain and passed.request.epoch is None
+        return outcome if is_done or not isinstance(outcome, Granted) else await self._gates.confirmed(passed, outcome)
 
     def _replayed(self, call: NamedCall) -> Replayed | None:
         """Answer from what this process has seen; None where only the database can say."""
@@ -134,10 +158,14 @@ def _glance(call: NamedCall, left: float) -> float:
     return left if left < GLANCE_SECONDS else GLANCE_SECONDS * (1 + call.request.attempt.int % 997 / 1994)
 
 
-def _kind(outcome: BeginOutcome) -> str:
+def _kind(outcome: BeginOutcome | StageOutcome) -> str:  # noqa: PLR0911 - one word for each outcome
     match outcome:
         case Granted():
             return "execute"
+        case MessagesStaged():
+            return "staged"
+        case RenderAnew():
+            return "render"
         case Replayed():
             return "replay"
         case Stubbed():
@@ -177,7 +205,7 @@ def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome | Over | 
         if not isinstance(found, Found):
             return barred(call, found)
         effect, at = found.effect, found.at
-        ruling = rule_on_new(call, event, at) if effect is None else _meant(call, rank, effect, event, at)
+        ruling = rule_on_new(call, event, at) if effect is None else meant(call, rank, effect, event, at)
         if isinstance(ruling, Over):
             if call.named_by.looks_up or ruling.has_slot or not call.is_plain:
                 return ruling
@@ -191,7 +219,7 @@ def begin(call: NamedCall) -> Generator[Step, StepResult, BeginOutcome | Over | 
                 return as_written(ruling.outcome, found)
 
 
-def _meant(call: NamedCall, rank: int, effect: Effect, event: Event, at: Instant) -> Ruling | Over:
+def meant(call: NamedCall, rank: int, effect: Effect, event: Event, at: Instant) -> Ruling | Over:
     """Rule on the instance of a rank, or say that a later one is meant, or may be."""
     ruling = rule(call, effect, event, at)
     if ruling is None:

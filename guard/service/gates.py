@@ -71,12 +71,14 @@ class Gates:
         early: Sequence[EarlyGate] = (),
         gates: Sequence[Gate] = (),
         confirm: Sequence[Confirm] = (),
+        last: Sequence[EarlyGate] = (),
     ) -> None:
         self._store: Final = store
         self._intake: Final = intake
         self._early: Final = early
         self._gates: Final = gates
         self._confirm: Final = confirm
+        self._last: Final = last
 
     async def __call__(self, call: NamedCall) -> NamedCall | BeginOutcome:
         """Let the call pass all gates. Raises StoreUnavailable."""
@@ -94,12 +96,11 @@ class Gates:
 
     async def early(self, call: NamedCall) -> NamedCall | BeginOutcome:
         """Let the call pass the gates that look at it alone. Raises StoreUnavailable."""
-        for early in self._early:
-            passed = await early(call)
-            if not isinstance(passed, NamedCall):
-                return passed
-            call = passed
-        return call
+        return await _pass(call, self._early)
+
+    async def last(self, call: NamedCall) -> NamedCall | BeginOutcome:
+        """Look once more at a call that passed, right before what no lease can take back. Raises StoreUnavailable."""
+        return await _pass(call, self._last)
 
     async def confirmed(self, call: NamedCall, outcome: BeginOutcome) -> BeginOutcome:
         """Look once more at a call that passed the gates and was granted its lease. Raises StoreUnavailable."""
@@ -135,6 +136,15 @@ class Gates:
             is_refused = newest.refused is not None and newest.refused > over.rank
             start = newest.refused if is_refused else max(newest.rank, over.rank + 1)
         return msgspec.structs.replace(call, start=start, is_newest=True)
+
+
+async def _pass(call: NamedCall, gates: Sequence[EarlyGate]) -> NamedCall | BeginOutcome:
+    for gate in gates:
+        passed = await gate(call)
+        if not isinstance(passed, NamedCall):
+            return passed
+        call = passed
+    return call
 
 
 def find(call: NamedCall) -> Generator[Step, StepResult, Instance | Over]:

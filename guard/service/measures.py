@@ -5,18 +5,21 @@ finds another attempt's lease is lock contention.
 """
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.registry import Collector
 
 from guard.core.effects import SECOND
 from guard.core.tools import UNDECLARED_VERSION, Tool
+from guard.ports.relay import Backlog
 from guard.ports.store import Tally
 
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_OLDEST: Final = "oldest"
 UNDECLARED: Final = "(undeclared)"
 """The label of every tool that nobody declared: names that callers make up must not become time series."""
 
@@ -48,6 +51,7 @@ class Measures:
         )
         self._appends = self._counter("twiceshy_appends_total", "Answers to appends to runs' logs.", "answer")
         self._events = self._counter("twiceshy_events_total", "Events that were kept.")
+        self._staged = self._counter("twiceshy_staged_total", "Messages that were staged with an effect.")
         self._states = self._counter("twiceshy_states_total", "Effects written, by the state written.", "state")
         self._sizes = self._histogram("twiceshy_batch_size", "Steps in a transaction.", _SIZES)
         self._waits = self._histogram(
@@ -61,6 +65,7 @@ class Measures:
         self._lease_age = self._gauge(
             "twiceshy_oldest_lease_seconds", "How long ago the oldest lease that is held was granted."
         )
+        self._waiting = self._waiting_gauges()
         self._flags = self._gauge("twiceshy_open_flags", "Flags that nobody has closed.")
 
     def meters(self) -> tuple[Meter, ...]:
@@ -90,6 +95,10 @@ class Measures:
         self._add(self._appends, answer)
         self._events.inc(events)
 
+    def staged(self, messages: int) -> None:
+        """Count messages that were staged with an effect."""
+        self._staged.inc(messages)
+
     def applied(self, size: int, waited: float, took: float) -> None:
         """Count a transaction: its steps, how long the first waited for it, and how long the database took."""
         self._sizes.observe(size)
@@ -108,9 +117,35 @@ class Measures:
         self._lease_age.set(tally.oldest_lease / SECOND)
         self._flags.set(flags)
 
+    def wait_for(self, backlogs: Mapping[str, Backlog]) -> None:
+        """Take what waits for each destination at this moment; one that is gone is told no more."""
+        for name, gauge in self._waiting.items():
+            gauge.clear()
+            for destination, backlog in backlogs.items():
+                seconds = backlog.oldest / SECOND
+                gauge.labels(destination).set(seconds if name == _OLDEST else getattr(backlog, name))
+
+    def tell_also(self, others: Collector) -> None:
+        """Tell the meters of what else lives in this process."""
+        self._registry.register(others)
+
     def text(self) -> bytes:
         """Write all meters in Prometheus' text format."""
         return generate_latest(self._registry)
+
+    def _waiting_gauges(self) -> dict[str, Gauge]:
+        """Make a meter of each count of a backlog."""
+        meant = {
+            "pending": "Messages that wait to be sent.",
+            "in_flight": "Messages that relays hold.",
+            "dead": "Messages that cannot be delivered.",
+            "unknown": "Messages that may have arrived, and wait for a person.",
+            "parked": "Messages that wait for a person before they are sent.",
+        }
+        gauges = {name: self._gauge(f"twiceshy_outbox_{name}", said, "destination") for name, said in meant.items()}
+        said = "How long the oldest message that is due has waited."
+        gauges[_OLDEST] = self._gauge("twiceshy_outbox_oldest_pending_seconds", said, "destination")
+        return gauges
 
     def _add(self, counter: Counter, *labels: str, times: int = 1) -> None:
         """Add to a counter's series, which is looked for once."""
@@ -127,9 +162,9 @@ class Measures:
         self._meters.append(Meter(name, "histogram", (), meaning))
         return Histogram(name, meaning, buckets=buckets, registry=self._registry)
 
-    def _gauge(self, name: str, meaning: str) -> Gauge:
-        self._meters.append(Meter(name, "gauge", (), meaning))
-        return Gauge(name, meaning, registry=self._registry)
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        self._meters.append(Meter(name, "gauge", labels, meaning))
+        return Gauge(name, meaning, labels, registry=self._registry)
 
 
 def _label(tool: Tool) -> str:

@@ -64,6 +64,21 @@ class Awaiting(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: Instant | None
 
 
+class MessagesStaged(msgspec.Struct, frozen=True, kw_only=True):
+    """The intent is done: its messages, by their ids, were staged with it and will be delivered."""
+
+    effect: Effect
+    at: Instant
+    messages: tuple[UUID, ...]
+
+
+class RenderAnew(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing is staged: the messages were rendered from other arguments than these, which are the ones to run."""
+
+    effect: Effect
+    arguments: dict[str, object]
+
+
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """The report, renewal or resolution was taken: the effect as it stands."""
 
@@ -87,4 +102,5 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BeginOutcome = Granted | Replayed | Stubbed | Awaiting | Refused
+StageOutcome = MessagesStaged | RenderAnew | Replayed | Stubbed | Awaiting | Refused
 ReportOutcome = Settled | Refused

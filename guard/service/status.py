@@ -3,7 +3,9 @@
 import msgspec
 
 from guard.core.effects import TenantId
-from guard.ports.store import Description, Store, Tally
+from guard.ports.description import Description
+from guard.ports.relay import Backlog, together
+from guard.ports.store import Store, Tally
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -11,6 +13,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     database: Description
     effects: Tally
+    outbox: Backlog
     lanes: int
 
 
@@ -23,5 +26,12 @@ class Status:
     async def __call__(self, tenant: TenantId) -> Standing:
         """Describe the database and count what is unsettled. Raises StoreUnavailable."""
         effects = await self._store.effects.tally(tenant)
+        outbox = await self._waiting(tenant)
         described = await self._store.describe()
-        return Standing(database=described, effects=effects, lanes=self._store.effects.lanes)
+        return Standing(database=described, effects=effects, outbox=outbox, lanes=self._store.effects.lanes)
+
+    async def _waiting(self, tenant: TenantId) -> Backlog:
+        """Count what waits for all destinations of a tenant together, and for none that is there."""
+        elsewhere = {way.id for way in await self._store.relay.ways() if way.tenant != tenant}
+        found = [one for number, one in (await self._store.relay.backlogs()).items() if number not in elsewhere]
+        return together(found)

@@ -3,6 +3,7 @@
 import asyncio
 from types import TracebackType
 from typing import Self
+from uuid import UUID
 
 import msgspec
 
@@ -11,6 +12,8 @@ from guard.core.lease import Rules
 from guard.core.lifecycle import touch
 from guard.ports.probes import ProbeState
 from guard.ports.probing import Provider
+from guard.ports.reaching import Reaching
+from guard.ports.relay import Backlog, together
 from guard.ports.steps import Written
 from guard.ports.store import EffectFilter, Store
 from guard.service.alarms import Alarms
@@ -18,9 +21,11 @@ from guard.service.amend import Amend, look
 from guard.service.approval_gate import ApprovalGate
 from guard.service.approvals import Approvals
 from guard.service.begin import Begin
+from guard.service.bell import Bell
 from guard.service.claims import Claims
 from guard.service.credentials import Credentials
 from guard.service.deliveries import Deliveries
+from guard.service.destinations import Destinations
 from guard.service.edits import Edits
 from guard.service.finish import Commit, Fail
 from guard.service.flags import Flags
@@ -31,8 +36,9 @@ from guard.service.holds import Holds
 from guard.service.intake import Intake
 from guard.service.jitter import Jitter
 from guard.service.loops import Loops
-from guard.service.measures import Measures
+from guard.service.measures import UNDECLARED, Measures
 from guard.service.naming import Naming
+from guard.service.outbox import Operations
 from guard.service.pauses import Pauses
 from guard.service.policy import Policy
 from guard.service.preview import Preview
@@ -46,6 +52,7 @@ from guard.service.redactions import Redactions
 from guard.service.registry import Registry
 from guard.service.release import Release
 from guard.service.renew import Renew
+from guard.service.replies import Replies
 from guard.service.resolve import Resolve
 from guard.service.resources import ClaimResource
 from guard.service.retention import Retention
@@ -55,6 +62,8 @@ from guard.service.saga_gate import SagaGate
 from guard.service.saga_writing import SagaWriting
 from guard.service.sagas import Sagas
 from guard.service.search import Search
+from guard.service.stage import Stage
+from guard.service.staging import Stagings
 from guard.service.status import Status
 from guard.service.sweep import Sweep
 from guard.service.waiting import Waiters
@@ -62,22 +71,27 @@ from guard.service.writers import Writers
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect as it stands at the database's time `at`, the rules that it obeys, and contradicting proof."""
+    """An effect as it stands at the database's time `at`, the rules that it obeys, and contradicting proof.
+
+    `messages` are those that it staged.
+    """
 
     effect: Effect
     rules: Rules
     at: Instant
     evidence: tuple[Evidence, ...]
     probe: ProbeState | None = None
+    messages: tuple[UUID, ...] = ()
 
 
 class UseCases:
     """The verbs of the guard. Enter it to start its lanes and its sweep; leave it to stop them."""
 
-    def __init__(self, store: Store, jitter: Jitter, provider: Provider) -> None:
+    def __init__(self, store: Store, jitter: Jitter, provider: Provider, reaching: Reaching | None = None) -> None:
         self._store = store
         self._waiters = Waiters()
         self.measures = Measures()
+        self.bell = Bell(store.relay)
         self._records = Records()
         self._intake = Intake(store.effects, self._written, self.measures)
         self.registry = Registry(store.tools)
@@ -86,11 +100,12 @@ class UseCases:
         redactions = Redactions(store.tools, self.registry, store.salts)
         self.recording = Recording(store.events, self.runs, redactions, self.measures)
         self.holds = Holds(store.holds)
+        self.replies = Replies(store.replies, self.runs)
         naming = Naming(self.registry, self.runs)
         self.flags = Flags(store.flags)
         self.alarms = Alarms(store.effects, store.flags, self._intake)
         amend = Amend(self.registry, self._intake, self.alarms)
-        self.questions = Questions(store.approvals, self.runs, self._waiters)
+        self.questions = Questions(store.approvals, self.runs, self._waiters, self.bell)
         self.cancel = Cancel(amend, self.questions)
         self.reopen = Reopen(amend, self.questions)
         saga_writing = SagaWriting(store.sagas, self.flags, self.holds, self.cancel)
@@ -104,13 +119,17 @@ class UseCases:
         self.reach = Reach(store.forks, self.runs)
         self.policy = Policy(store.forks, store.approvals, self.registry, self.runs, rulings, gates)
         self.begin = Begin(naming, gates, self._intake, self._waiters, self._records, self.measures)
-        self.commit = Commit(amend, self._intake)
+        stagings = Stagings(store.destinations, store.replies.newest, self.runs, self._intake, self.bell, self.measures)
+        self.stage = Stage(self.begin, naming, gates, self._intake, self.runs, stagings)
+        self.outbox = Operations(store.outbox, stagings)
+        self.destinations = Destinations(store.destinations, self.bell, reaching)
+        self.commit = Commit(amend, self._intake, stagings, store.outbox)
         self.fail = Fail(amend, jitter)
         self.renew = Renew(amend, self.registry, self.holds)
         self.release = Release(naming, gates, self._intake)
-        self.resolve = Resolve(amend, store.probes)
+        self.resolve = Resolve(amend, store.probes, self._intake, stagings, store.outbox)
         edits = Edits(store.approvals, naming, gates, self._intake)
-        self.approvals = Approvals(store.approvals, edits, amend, self._intake, self._waiters)
+        self.approvals = Approvals(store.approvals, edits, amend, self._intake, self._waiters, self.bell)
         self.preview = Preview(self.registry, self.runs)
         self.status = Status(store)
         self.sweep = Sweep(store.effects, self.registry, self._intake)
@@ -130,6 +149,7 @@ class UseCases:
                 self.prober.run(),
                 self.holds.run(),
                 self.saga_sweep.run(),
+                self.bell.run(),
             )
         ]
         return self
@@ -145,7 +165,7 @@ class UseCases:
         await self.holds.close()
 
     def _gates(self, store: Store, rulings: ForkRulings) -> Gates:
-        saga_gate = SagaGate(store.sagas, self.sagas, self._intake)
+        saga_gate, writers = SagaGate(store.sagas, self.sagas, self._intake), Writers(store.runs, self._intake)
         return Gates(
             store.effects,
             self._intake,
@@ -153,11 +173,12 @@ class UseCases:
             gates=(
                 Loops(store.loops, self.flags),
                 saga_gate,
-                ApprovalGate(store.approvals, store.effects, self.runs, self._intake),
+                ApprovalGate(store.approvals, store.effects, self.runs, self._intake, self.bell),
                 ClaimResource(self.holds),
                 LiveCalls(store.forks, store.pauses),
             ),
-            confirm=(saga_gate.confirm, Writers(store.runs, self._intake).confirm),
+            confirm=(saga_gate.confirm, writers.confirm),
+            last=(writers.still,),
         )
 
     def _written(self, result: Written) -> None:
@@ -179,7 +200,8 @@ class UseCases:
         probe = await self._store.probes.get(key)
         life = touch(found.effect.life, rules, found.at)
         effect = msgspec.structs.replace(found.effect, life=life)
-        return Shown(effect=effect, rules=rules, at=found.at, evidence=tuple(evidence), probe=probe)
+        messages = await self._store.outbox.of_effect(tenant, key) if life.state == "succeeded" else ()
+        return Shown(effect=effect, rules=rules, at=found.at, evidence=tuple(evidence), probe=probe, messages=messages)
 
     async def effects(self, tenant: TenantId, chosen: EffectFilter) -> tuple[list[Effect], str | None]:
         """List effects. Raises ValueError for a cursor that is not one."""
@@ -188,7 +210,16 @@ class UseCases:
     async def metrics(self, tenant: TenantId) -> bytes:
         """Write all meters, in Prometheus' text format. Raises StoreUnavailable."""
         self.measures.stand(await self._store.effects.tally(tenant), await self._store.flags.count_open(tenant))
+        self.measures.wait_for(await self._backlogs(tenant))
         return self.measures.text()
+
+    async def _backlogs(self, tenant: TenantId) -> dict[str, Backlog]:
+        """Count what waits for each destination, by its name, and for all together that are not there."""
+        names = {way.id: way.name for way in await self._store.relay.ways() if way.tenant == tenant}
+        found = await self._store.relay.backlogs()
+        by_name = {name: found.get(number, Backlog()) for number, name in names.items()}
+        undeclared = list((await self._store.destinations.undeclared(tenant)).values())
+        return by_name | ({UNDECLARED: together(undeclared)} if undeclared else {})
 
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""

@@ -21,6 +21,19 @@ class Writers:
         self._store: Final = store
         self._intake: Final = intake
 
+    async def still(self, call: NamedCall) -> NamedCall | BeginOutcome:
+        """Let a call pass whose writer is its run's still, before what cannot be taken back. Raises StoreUnavailable.
+
+        A takeover between this look and the write changes nothing: the newer writer has read the call in the log that
+        it took over, for that was kept before, and asks under the same key: the record answers it.
+        """
+        request = call.request
+        if request.epoch is None or request.run is None:
+            return call
+        run = await self._store.get(call.tenant, request.run)
+        is_still = run is not None and run.epoch == request.epoch
+        return call if is_still else taken_over(request.run, request.epoch, _epoch_of(run))
+
     async def confirm(self, call: NamedCall, granted: Granted) -> BeginOutcome:
         """Let a grant of a begin without an epoch stand, and one that was told before. Raises StoreUnavailable.
 

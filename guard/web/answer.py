@@ -8,10 +8,12 @@ import msgspec
 from litestar import Response
 from litestar.types import Send
 
-from twiceshy_contract.wire import REQUEST_ID_HEADER
+from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION, REQUEST_ID_HEADER
 
 JSON: Final = "application/json"
 REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
+CONTRACT: Final = (CONTRACT_HEADER.lower().encode(), str(CONTRACT_VERSION).encode())
+"""What every answer says of the service: an older one passes over what it does not know."""
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -38,6 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
             (b"content-type", self.media_type.encode()),
             (b"content-length", str(len(self.body)).encode()),
             (REQUEST_ID, request_id.encode()),
+            CONTRACT,
         ]
         if self.headers:
             headers += [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]

@@ -50,7 +50,7 @@ from twiceshy_contract.wire import REPLAYED_HEADER, EffectKey
 _REPLAYED: Final[Mapping[str, str]] = MappingProxyType({REPLAYED_HEADER: "true"})
 
 
-class _Common(TypedDict):
+class Common(TypedDict):
     """What every answer about one effect carries."""
 
     key: EffectKey
@@ -109,7 +109,7 @@ def execute(granted: Granted) -> Answer:
     attempt = _latest(effect)
     return json_answer(
         ExecuteAnswer(
-            **_common(effect),
+            **common(effect),
             attempt=granted.token,
             arguments=granted.arguments,
             downstream_key=downstream_key(effect.intent.key, effect.life.epoch),
@@ -136,7 +136,7 @@ def _replay(replayed: Replayed) -> Answer:
     effect = replayed.effect
     return json_answer(
         ReplayAnswer(
-            **_common(effect),
+            **common(effect),
             outcome=_outcome(effect) or Outcome(result=None),
             committed_at=rfc3339(effect.life.ended_at or Instant(0)),
             repeat_of=RepeatOf(run=effect.intent.run, step=effect.intent.step),
@@ -170,7 +170,7 @@ def await_approval(awaiting: Awaiting) -> Answer:
     """Answer 202: a person must decide."""
     return json_answer(
         AwaitAnswer(
-            **_common(awaiting.effect),
+            **common(awaiting.effect),
             approval=awaiting.approval,
             summary=awaiting.summary,
             quorum=awaiting.quorum,
@@ -197,7 +197,7 @@ def settled(answer: Settled) -> Answer:
     retry_at = effect.life.retry_at if effect.life.state == "pending" else None
     return json_answer(
         EffectAnswer(
-            **_common(effect),
+            **common(effect),
             outcome=_outcome(effect),
             committed_at=rfc3339_or_none(effect.life.ended_at),
             lease_expires_at=rfc3339(holds.deadline) if holds else None,
@@ -210,7 +210,7 @@ def settled(answer: Settled) -> Answer:
 
 def summary(effect: Effect) -> EffectSummary:
     """Return an effect as a line of a listing."""
-    return EffectSummary(**_common(effect), **_line(effect))
+    return EffectSummary(**common(effect), **_line(effect))
 
 
 def view(shown: Shown) -> EffectView:
@@ -219,7 +219,7 @@ def view(shown: Shown) -> EffectView:
     life, intent = effect.life, effect.intent
     is_open = life.state in ("in_doubt", "pending")
     return EffectView(
-        **_common(effect),
+        **common(effect),
         **_line(effect),
         as_of=rfc3339(shown.at),
         caller_step=intent.caller_step,
@@ -232,6 +232,7 @@ def view(shown: Shown) -> EffectView:
         attempts=tuple(_attempt(attempt) for attempt in life.attempts),
         evidence=tuple(_evidence(proof) for proof in shown.evidence),
         probe=None if shown.probe is None else _probe(shown.probe),
+        messages=shown.messages,
     )
 
 
@@ -246,7 +247,8 @@ def tool_view(tool: Tool) -> ToolView:
     )
 
 
-def _common(effect: Effect) -> _Common:
+def common(effect: Effect) -> Common:
+    """Return what every answer about one effect carries."""
     intent = effect.intent
     return {
         "key": wire_key(intent.key),

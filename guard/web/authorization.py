@@ -1,11 +1,13 @@
 """Bearer tokens: without one of them nothing answers but the health of the process and the documents.
 
-Where approvers have tokens of their own, these read everything, decide and take back approvals, and declare tools;
-nothing else. An agent's token decides nothing then, and lowers no rule of approval, so that no agent can approve what
-it asks for itself.
+Where approvers have tokens of their own, these read everything, decide and take back approvals, declare tools, and
+declare and look after destinations and what waits for them; nothing else. An agent's token decides nothing then, lowers
+no rule of approval, and moves no message but by staging, so that no agent can approve what it asks for itself.
 
 The credential of a fork is a token too, with tokens or without: whoever sends one can do what that fork may, and no
 more.
+
+Mail comes in without a token: who sends it signs it, see `guard.web.signed`.
 """
 
 import hmac
@@ -19,11 +21,13 @@ from litestar.types import HTTPScope
 
 from guard.core.effects import RunId
 from twiceshy_contract.forks import CREDENTIAL
+from twiceshy_contract.replies import INBOUND_PATH
 
 _OPEN: Final = ("/health", "/schema", "/problems")
 _APPROVER_POSTS: Final = re.compile(
     r"/v1/approvals/[^/]+/(?:decide|cancel)|/v1/tools/(?:plan|apply)|/v1/blobs/read"
-    r"|/v1/runs/[^/]+/pauses/[^/]+"
+    r"|/v1/runs/[^/]+/pauses/[^/]+|/v1/destinations/[^/]+/(?:pause|resume|remove|check)"
+    r"|/v1/outbox/(?:redrive|[^/]+/cancel)"
 )
 _CREDENTIAL: Final = CREDENTIAL.encode()
 _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -55,7 +59,8 @@ class BearerTokens:
 
     def admit(self, scope: HTTPScope) -> Caller | None:
         """Say who asks; None where the request may not be served."""
-        if not (self._tokens or self._approvers) or scope["path"].startswith(_OPEN):
+        path = scope["path"]
+        if not (self._tokens or self._approvers) or path.startswith(_OPEN) or path == INBOUND_PATH:
             return _ANYBODY
         headers = dict(scope["headers"])
         scheme, _, text = headers.get(b"authorization", b"").partition(b" ")
@@ -80,5 +85,5 @@ def credential_in(scope: HTTPScope) -> str | None:
 
 def _may_approver(scope: HTTPScope) -> bool:
     if scope["method"] == "PUT":
-        return scope["path"].startswith("/v1/tools/")
+        return scope["path"].startswith(("/v1/tools/", "/v1/destinations/"))
     return scope["method"] in ("GET", "HEAD", "OPTIONS") or bool(_APPROVER_POSTS.fullmatch(scope["path"]))

@@ -22,6 +22,7 @@ from guard.web.requests import DEFAULT_TENANT
 from guard.web.wire import key_of
 from twiceshy_contract.effects import BeginRequest
 from twiceshy_contract.names import RunName
+from twiceshy_contract.outbox import StageRequest
 from twiceshy_contract.policy import PolicyRequest
 from twiceshy_contract.runs import OpenRunRequest
 from twiceshy_contract.sagas import OpenSagaRequest
@@ -148,6 +149,8 @@ ADMISSIONS: Final = (
     _admission("POST", "/v1/effects/*/commit", _granted),
     _admission("POST", "/v1/effects/*/fail", _granted),
     _admission("POST", "/v1/effects/*/renew", _granted),
+    _admission("POST", "/v1/outbox", _begun_in_own_run, StageRequest),
+    _admission("GET", "/v1/outbox", _of_own_run),
     _admission("POST", "/v1/batch", _anything),  # each request in it is admitted alone
     _admission("GET", "/v1/effects", _of_seen_run),
     _admission("GET", "/v1/effects/*", _seen_effect),
@@ -157,6 +160,7 @@ ADMISSIONS: Final = (
     _admission("POST", "/v1/runs/*/facts", _own_run),
     _admission("POST", "/v1/runs/*/events", _own_run),
     _admission("GET", "/v1/runs/*/events", _seen_run),
+    _admission("GET", "/v1/runs/*/replies", _seen_run),
     _admission("GET", "/v1/runs/*/pauses", _own_run),
     _admission("GET", "/v1/events", _of_seen_run),
     _admission("POST", "/v1/blobs/read", _anything),  # who knows a digest has read the log that names it

@@ -15,7 +15,7 @@ from guard.core.effects import RunId
 from guard.ports.store import StoreUnavailable
 from guard.service.use_cases import UseCases
 from guard.web import problems
-from guard.web.answer import REQUEST_ID, Answer
+from guard.web.answer import CONTRACT, REQUEST_ID, Answer
 from guard.web.authorization import BearerTokens, Caller, credential_in
 from guard.web.exchange import Exchange, body_of
 from guard.web.fork_access import fenced, refusal
@@ -126,7 +126,7 @@ class Front:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (REQUEST_ID, line.request_id.encode())]
+                message["headers"] = [*message["headers"], (REQUEST_ID, line.request_id.encode()), CONTRACT]
             await send(message)
 
         try:

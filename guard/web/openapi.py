@@ -27,7 +27,6 @@ from twiceshy_contract.problems import PROBLEMS, Problem
 from twiceshy_contract.wire import PROBLEM_JSON
 
 _COMPONENTS: Final = "#/components/schemas/{name}"
-_BEGIN: Final = "/v1/effects"
 _KEY: Final = Parameter(
     name="key", param_in="path", required=True, schema=Schema(type=OpenAPIType.STRING, pattern="^[0-9a-f]{64}$")
 )
@@ -40,13 +39,14 @@ def documented(
     summary: str,
     *,
     answers: Mapping[int, Struct | tuple[Struct, ...]],
-    body: Struct | None = None,
+    body: Struct | tuple[Struct, ...] | None = None,
     query: Struct | None = None,
     problems: tuple[int, ...] = (),
 ) -> type[Operation]:
     """Describe an operation. Problems are given by status; the description names their codes."""
     kinds = {status: kind if isinstance(kind, tuple) else (kind,) for status, kind in answers.items()}
-    _wire_structs.update(*kinds.values(), {body} if body else ())
+    bodies = () if body is None else body if isinstance(body, tuple) else (body,)
+    _wire_structs.update(*kinds.values(), bodies)
 
     @dataclass
     class Documented(Operation):
@@ -56,8 +56,8 @@ def documented(
             self.summary = summary
             self.responses = {str(status): _answer(kind) for status, kind in kinds.items()}
             self.responses |= {str(status): _problem(status) for status in problems}
-            if body is not None:
-                self.request_body = RequestBody(content={"application/json": _media(body)}, required=True)
+            if bodies:
+                self.request_body = RequestBody(content={"application/json": _media(*bodies)}, required=True)
             if query is not None:
                 self.parameters = [*(self.parameters or ()), *_parameters(query)]
 
@@ -79,7 +79,7 @@ def add_verbs(description: OpenAPI, verbs: Verbs) -> None:
     paths = description.paths = description.paths or {}
     for verb in verbs.all:
         item = paths.setdefault(verb.path, PathItem())
-        item.post = verb.operation(operation_id=verb.path.rpartition("/")[2] if verb.path != _BEGIN else "begin")
+        item.post = verb.operation(operation_id=verb.operation_id or verb.path.rpartition("/")[2])
         if "{key}" in verb.path:
             item.post.parameters = [_KEY]
 

@@ -10,6 +10,8 @@ from litestar.exceptions import HTTPException
 
 from guard.core.effects import Key, TenantId
 from guard.service.use_cases import UseCases
+from guard.web import problems
+from guard.web.answer import Answer
 from guard.web.authorization import Caller
 from guard.web.exchange import LARGE_BYTES, is_json, is_newer
 from guard.web.problems import ApiRequest, Unreadable
@@ -56,6 +58,19 @@ def caller_of(request: ApiRequest) -> Caller:
 def is_no_approver(request: ApiRequest) -> bool:
     """Say whether approvers are known by their tokens, and the request has none of these."""
     return caller_of(request).approver is None and bool(request.app.state["knows_approvers"])
+
+
+def speaker(request: ApiRequest, by: str | None, what: str) -> str | Answer | None:
+    """Return in whose name something is done that is an approver's where approvers are known; else the refusal.
+
+    A token is the name then: another one is refused.
+    """
+    if is_no_approver(request):
+        return problems.answer("forbidden", f"{what} Only an approver's token does that, and this request has none.")
+    approver = caller_of(request).approver
+    if approver is not None and by not in (None, approver):
+        return problems.answer("forbidden", f"The token is that of {approver}, and `by` names somebody else.")
+    return by or approver
 
 
 def path_key(text: str) -> Key:

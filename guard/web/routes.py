@@ -11,6 +11,7 @@ from guard.service.use_cases import UseCases
 from guard.web import openapi, problems
 from guard.web.api import (
     approvals,
+    destinations,
     effects,
     events,
     flags,
@@ -19,9 +20,11 @@ from guard.web.api import (
     holds,
     keys,
     metrics,
+    outbox,
     pauses,
     plans,
     probes,
+    replies,
     runs,
     sagas,
     search,
@@ -33,12 +36,14 @@ from guard.web.api.batch import batch_of
 from guard.web.api.verbs import VERBS
 from guard.web.authorization import BearerTokens
 from guard.web.front import Front
+from guard.web.signed import Signed
 from guard.web.verb import Verbs
 from twiceshy_contract.canonical import MAX_BYTES
 
 ROUTES = (
     *effects.ROUTES,
     *runs.ROUTES,
+    *replies.ROUTES,
     *events.ROUTES,
     *search.ROUTES,
     *forks.ROUTES,
@@ -50,6 +55,8 @@ ROUTES = (
     *probes.ROUTES,
     *approvals.ROUTES,
     *sagas.ROUTES,
+    *outbox.ROUTES,
+    *destinations.ROUTES,
     *keys.ROUTES,
     *status.ROUTES,
     *health.ROUTES,
@@ -58,7 +65,9 @@ ROUTES = (
 )
 
 
-def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: BearerTokens, version: str) -> Front:
+def web(
+    start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: BearerTokens, signed: Signed, version: str
+) -> Front:
     """Serve what `start` starts, for as long as the application lives."""
 
     @asynccontextmanager
@@ -70,7 +79,7 @@ def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: B
     app = Litestar(
         route_handlers=ROUTES,
         lifespan=[lifespan],
-        state=State({"knows_approvers": tokens.knows_approvers}),
+        state=State({"knows_approvers": tokens.knows_approvers, "signed": signed}),
         openapi_config=openapi.config(version),
         request_max_body_size=MAX_BYTES,
         exception_handlers={
@@ -79,8 +88,8 @@ def web(start: Callable[[], AbstractAsyncContextManager[UseCases]], *, tokens: B
         },
         logging_config=None,
     )
-    verbs = Verbs(VERBS)
-    verbs = Verbs((*VERBS, batch_of(verbs)))
+    verbs = Verbs((*VERBS, *outbox.VERBS))
+    verbs = Verbs((*verbs.all, batch_of(verbs)))
     openapi.add_verbs(app.openapi_schema, verbs)
     openapi.add_wire_structs(app.openapi_schema)
     return Front(app, verbs, tokens)

@@ -17,13 +17,17 @@ NO_KEY: Final = Key(b"")
 
 
 class Verb(msgspec.Struct, frozen=True, kw_only=True):
-    """A verb that is served without the framework's routes. `also` are methods of its path that the framework has."""
+    """A verb that is served without the framework's routes. `also` are methods of its path that the framework has.
+
+    Without an `operation_id`, the description calls it by the last part of its path.
+    """
 
     path: str
     body: type[msgspec.Struct]
     do: Callable[[Exchange, Any, Key], Awaitable[Answer]]
     operation: type[Operation]
     also: tuple[str, ...] = ()
+    operation_id: str = ""
 
 
 class Asked(NamedTuple):

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from twiceshy_contract.events import MAX_EVENTS, Event
+from twiceshy_contract.messages import Messages
 from twiceshy_contract.names import (
     BusinessKey,
     CallerStep,
@@ -124,7 +125,7 @@ Provenance = Literal["recorded", "simulator", "injected"]
 """Where a fork's answer comes from: its parent's record, the tool's simulator, or a person."""
 
 
-class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What every answer about one effect carries. `step` counts the run's effects; it enters no key.
 
     `next_seq` is where the run's log goes on, where the request brought events.
@@ -142,7 +143,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     next_seq: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class ExecuteAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="execute"):
+class ExecuteAnswer(Answer, frozen=True, kw_only=True, tag_field="decision", tag="execute"):
     """You hold the lease: run the tool, then commit or fail with this fence.
 
     `arguments`, where not null, are the ones to run instead of yours. Count `lease_seconds_left` from before
@@ -157,7 +158,7 @@ class ExecuteAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", ta
     lease_seconds_left: float
 
 
-class ReplayAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="replay"):
+class ReplayAnswer(Answer, frozen=True, kw_only=True, tag_field="decision", tag="replay"):
     """It happened before: the recorded result or error. `said` tells a model so, such as `done at step 3`."""
 
     outcome: Outcome
@@ -185,7 +186,7 @@ class StubAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision"
     next_seq: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class AwaitAnswer(_Answer, frozen=True, kw_only=True, tag_field="decision", tag="await_approval"):
+class AwaitAnswer(Answer, frozen=True, kw_only=True, tag_field="decision", tag="await_approval"):
     """A person must decide; no lease is held meanwhile. Read `/v1/approvals/{approval}` with `wait` to hear it."""
 
     approval: UUID
@@ -198,7 +199,7 @@ BeginAnswer = ExecuteAnswer | ReplayAnswer | StubAnswer | AwaitAnswer
 
 
 class CommitRequest(_Request, frozen=True, kw_only=True):
-    """The tool has run: record its result, in tagged form.
+    """The tool has run: record its result, in tagged form, and stage its messages in the same transaction.
 
     `result_type` names the type that it had, where the tagged form does not tell: a replay into another type can
     then say what was put in.
@@ -208,6 +209,7 @@ class CommitRequest(_Request, frozen=True, kw_only=True):
     fence: FenceNumber
     result: object
     result_type: TypeName | None = None
+    outbox: Messages = ()
 
 
 class FailRequest(_Request, frozen=True, kw_only=True):
@@ -241,10 +243,11 @@ class ResolveRequest(_Request, frozen=True, kw_only=True):
     fence: FenceNumber
     reason: Reason
     result: object = msgspec.UNSET
+    outbox: Messages = ()
     as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
-class EffectAnswer(_Answer, frozen=True, kw_only=True, omit_defaults=True):
+class EffectAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """The effect after commit, fail, renew, resolve or release. The lease's times only while it is held."""
 
     outcome: Outcome | None = None
@@ -274,7 +277,7 @@ class EvidenceView(msgspec.Struct, frozen=True, kw_only=True):
     body: object
 
 
-class EffectSummary(_Answer, frozen=True, kw_only=True):
+class EffectSummary(Answer, frozen=True, kw_only=True):
     """An effect as a line of a listing. Since `expired_at` its arguments and outcome are gone."""
 
     rule: KeyRule
@@ -291,11 +294,10 @@ class EffectView(EffectSummary, frozen=True, kw_only=True):
     """An effect with everything that is known of it, at the database's time `as_of`.
 
     While it is in doubt, ask the provider whether nothing was applied only after `settles_at`. `probe` is how the
-    questions that are asked by themselves stand.
+    questions that are asked by themselves stand. `messages` are the ids of those that it staged.
     """
 
     as_of: str
-
     caller_step: str | None
     arguments: dict[str, object]
     outcome: Outcome | None
@@ -306,6 +308,7 @@ class EffectView(EffectSummary, frozen=True, kw_only=True):
     attempts: tuple[AttemptView, ...]
     evidence: tuple[EvidenceView, ...]
     probe: ProbeView | None = None
+    messages: tuple[UUID, ...] = ()
 
 
 class EffectPage(msgspec.Struct, frozen=True, kw_only=True):

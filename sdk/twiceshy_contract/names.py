@@ -19,8 +19,9 @@ CallerStep = (
     | Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NO_CONTROL)]
 )
 """The caller's authoritative step; `3` and `"3"` are the same step."""
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
-"""Words of a person: 1 to 2,000 characters, which no database refuses."""
+REASON_FORM: Final = r"^[^\x00]*[^\s\x00][^\x00]*$"
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=2000, pattern=REASON_FORM)]
+"""Words of a person: 1 to 2,000 characters, not all of them blank, which every database takes."""
 Worker = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NO_CONTROL)]
 Occurrence = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 LeaseSeconds = Annotated[float, msgspec.Meta(ge=1, le=3600)]

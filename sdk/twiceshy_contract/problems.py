@@ -11,44 +11,14 @@ import msgspec
 from twiceshy_contract.holds import HoldRef
 
 ProblemCode = Literal[
-    "approval-expired",
-    "arguments-changed",
-    "attempts-exhausted",
-    "blobs-missing",
-    "changed-since",
-    "decided-already",
-    "edit-refused",
-    "expired",
-    "forbidden",
-    "hold-differs",
-    "hold-lost",
-    "in-progress",
-    "invalid-request",
-    "key-used-by-another-tool",
-    "lease-lost",
-    "loop-limit",
-    "method-not-allowed",
-    "name-taken",
-    "not-found",
-    "not-possible",
-    "outcome-in-doubt",
-    "recording-diverged",
-    "recording-gap",
-    "registry-changed",
-    "resource-held",
-    "retry-later",
-    "run-finished",
-    "run-suspended",
-    "run-taken-over",
-    "saga-over",
-    "sibling-in-doubt",
-    "store-unavailable",
-    "superseded",
-    "too-large",
-    "unauthorized",
-    "unsupported-media-type",
-    "internal",
-]
+    "approval-expired", "arguments-changed", "attempts-exhausted", "blobs-missing", "changed-since",
+    "decided-already", "edit-refused", "expired", "forbidden", "hold-differs", "hold-lost", "in-progress",
+    "invalid-request", "key-used-by-another-tool", "lease-lost", "loop-limit", "message-state",
+    "method-not-allowed", "name-taken", "no-relay", "not-found", "not-possible", "outcome-in-doubt",
+    "recording-diverged", "recording-gap", "registry-changed", "resource-held", "retry-later", "run-finished",
+    "run-suspended", "run-taken-over", "saga-over", "sibling-in-doubt", "store-unavailable", "superseded",
+    "too-large", "unauthorized", "unsupported-media-type", "internal",
+]  # fmt: skip
 
 
 class ProblemKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +141,7 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
     "invalid-request": ProblemKind(
         status=400,
         title="The request cannot be understood",
-        remedy="Correct the places that `errors` names. Nothing was stored and nothing may run.",
+        remedy="Correct the places that are named. Nothing was stored and nothing may run.",
     ),
     "key-used-by-another-tool": ProblemKind(
         status=422,
@@ -191,6 +161,12 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         remedy="Nothing ran. The run is flagged; its agent probably does not see that this was done. "
         "Tell it, end the run, or raise the tool's loop limit.",
     ),
+    "message-state": ProblemKind(
+        status=409,
+        title="The message's state does not allow this",
+        remedy="Nothing was changed. Read the message: what is being sent ends by itself, what is over can only be "
+        "sent `anew`, and what was never rendered needs what its note names.",
+    ),
     "method-not-allowed": ProblemKind(
         status=405,
         title="The resource has no such method",
@@ -200,6 +176,11 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The name belongs to another run",
         remedy="Nothing was made. Choose another name, or ask for the run as it was made.",
+    ),
+    "no-relay": ProblemKind(
+        status=503,
+        title="This service has none of the libraries that reach destinations",
+        remedy="Ask a service that was started by `twiceshy serve`, or run `twiceshy relay` and look at its log.",
     ),
     "not-found": ProblemKind(
         status=404,

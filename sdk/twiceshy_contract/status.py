@@ -29,6 +29,19 @@ class EffectTally(msgspec.Struct, frozen=True, kw_only=True):
     executing: int
 
 
+class OutboxTally(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages wait to be sent, how many of them wait for a person, and why.
+
+    `dead` cannot be delivered, `unknown` may have arrived, `parked` wait before they are sent.
+    """
+
+    pending: int = 0
+    dead: int = 0
+    unknown: int = 0
+    parked: int = 0
+    oldest_pending_seconds: float = 0
+
+
 class StatusView(msgspec.Struct, frozen=True, kw_only=True):
     """A service: its version, the contract that it speaks, and the time by its database's clock.
 
@@ -41,6 +54,7 @@ class StatusView(msgspec.Struct, frozen=True, kw_only=True):
     lanes: int
     database: DatabaseView
     effects: EffectTally
+    outbox: OutboxTally = OutboxTally()
 
 
 class DatabaseStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,3 +63,4 @@ class DatabaseStatus(msgspec.Struct, frozen=True, kw_only=True):
     now: str
     database: DatabaseView
     effects: EffectTally
+    outbox: OutboxTally = OutboxTally()

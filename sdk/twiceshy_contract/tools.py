@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
+from twiceshy_contract.destinations import DestinationName
 from twiceshy_contract.names import EffectClass, KeyRule, KeyScope, LeaseSeconds, OnDoubt, Repeat, ToolName
 from twiceshy_contract.policies import (
     ApprovalRule,
@@ -113,7 +114,8 @@ class ToolDeclaration(Part, frozen=True, kw_only=True):
     lets other runs take the answer of this one as their own: without a word, only by a business key. `on_doubt` is
     what the agent meets. More than `loop_limit` calls of one slot in one run are refused. The arguments that
     `redacted` names are stored as `[redacted]`. `settle_seconds` is how long a request may be under way after its
-    sender has given up.
+    sender has given up. A tool with a `sink` acts on nothing itself: its calls stage messages for that destination, and
+    are done when these are staged.
     """
 
     class_: EffectClass = msgspec.field(name="class", default="side_effect")
@@ -138,6 +140,7 @@ class ToolDeclaration(Part, frozen=True, kw_only=True):
     probe: HttpProbe | None = None
     simulator: Simulator | None = None
     resource: ResourceRule | None = None
+    sink: DestinationName | None = None
 
 
 Declarations = Annotated[dict[ToolName, ToolDeclaration], msgspec.Meta(min_length=1, max_length=2000)]

@@ -89,6 +89,33 @@ VARIABLES: Final = (
         option="--approvers",
     ),
     Variable(
+        name="TWICESHY_INBOUND_SECRETS",
+        meaning="secrets of Standard Webhooks that sign mail which comes in, `whsec_…`, separated by commas; without "
+        "one, none is taken",
+        read_by="server",
+        option="--inbound-secrets",
+    ),
+    Variable(
+        name="TWICESHY_RELAY_ALLOW",
+        meaning="networks besides the public ones that messages may be sent into, separated by commas, such as "
+        "`10.0.0.0/8,127.0.0.1/32`",
+        read_by="server",
+        option="--allow",
+    ),
+    Variable(
+        name="TWICESHY_RELAY_FILES",
+        meaning="the folder below which destinations of the kind `log` write their files, and nowhere else",
+        read_by="server",
+        default="the current folder",
+    ),
+    Variable(
+        name="TWICESHY_SECRET_FILES",
+        meaning="the folders below which destinations read secrets of the form `file:/path`, and nowhere else, "
+        "separated by colons",
+        read_by="server",
+        default="/run/secrets",
+    ),
+    Variable(
         name="TWICESHY_LOG",
         meaning="what is logged: `requests`, one line each, or `problems` alone",
         read_by="server",

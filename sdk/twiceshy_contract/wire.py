@@ -6,12 +6,12 @@ from typing import Final, NewType, TypeVar
 import msgspec
 import msgspec.inspect
 
-from twiceshy_contract.names import FACT_FORM, NAME_FORM, NO_CONTROL
+from twiceshy_contract.names import FACT_FORM, NAME_FORM, NO_CONTROL, REASON_FORM
 from twiceshy_contract.policies import POINTER_FORM
 from twiceshy_contract.refusals import JsonValue, Refusal, Step
 from twiceshy_contract.strict_json import ENVELOPE_DEPTH, MAX_DEPTH, decode
 
-CONTRACT_VERSION: Final = 3
+CONTRACT_VERSION: Final = 4
 """Grows with every field that is added to a wire struct."""
 
 CONTRACT_HEADER: Final = "Twiceshy-Contract"
@@ -28,6 +28,7 @@ _A_KEY: Final = "key` in `"
 _IN_WORDS: Final = {
     f"Expected `str` matching regex {POINTER_FORM!r}": "this is not a JSON Pointer, such as `/title` or `/lines/*/sku`",
     f"Expected `str` matching regex {NAME_FORM!r}": "this is not a name: it has no control characters and no slashes",
+    f"Expected `str` matching regex {REASON_FORM!r}": "say why, in words: this is blank, or has a null character",
     f"Expected `str` matching regex {NO_CONTROL!r}": "this text has control characters",
     f"Expected `str` matching regex {FACT_FORM!r}": (
         "this is not the name of a fact: it has lower-case letters, digits and underscores, and begins with a letter"

@@ -31,6 +31,13 @@ async def do(url: str, *statements: str) -> None:
     await plans(url, work)
 
 
+async def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """Select rows on a bare connection."""
+    found: list[tuple[Any, ...]] = []
+    await plans(url, lambda connection: found.extend(tuple(row) for row in connection.exec_driver_sql(statement)))
+    return found
+
+
 def _plans(connection: Connection, work: Work, prefix: str) -> list[str]:
     asked: list[tuple[str, Any]] = []
 

@@ -25,7 +25,8 @@ Work = Callable[[Store, int], Coroutine[Any, Any, Any]]
 
 def compete(url: str, work: Work, count: int) -> list[Any]:
     """Run the work in several processes at once; return what each returned, in the order of their numbers."""
-    context = get_context("spawn")
+    context = get_context("forkserver")  # which imports all of this once, and has opened no database
+    context.set_forkserver_preload(["tests.contract.rivals", "tests.contract.relay_rivals"])
     barrier, results = context.Barrier(count), context.Queue()
     children = [context.Process(target=_child, args=(url, work, number, barrier, results)) for number in range(count)]
     for child in children:

@@ -1,4 +1,4 @@
-"""The wire form of a batch for PostgreSQL's function `apply_steps_v2`, and of its answers.
+"""The wire form of a batch for PostgreSQL's functions `apply_steps_v2` and `stage_messages_v1`, and of its answers.
 
 A step travels as one tuple, in the order of the type `step_v2`; an effect as its columns in the order of
 `effect_v2`, whose last field is the array of earlier attempts.
@@ -29,6 +29,7 @@ from guard.ports.steps import (
 from guard.store.sql.codes import REPORTED_SUCCESS, SUCCEEDED
 from guard.store.sql.order import creating_in, holds_of, in_order, runs_of
 from guard.store.sql.rows import EFFECT_WIDTH, earlier_of, effect_of, inserted, intent_row, replaced, row_of
+from guard.store.sql.staging import staging_row
 
 _INSERT, _FINISH, _REPLACE, _LOOK = 1, 2, 3, 4
 _WRITTEN, _FOUND, _RUN_CLOSED, _SIBLING, _HOLD_GONE, _OVERRULED = 1, 2, 3, 4, 5, 6
@@ -46,6 +47,15 @@ def arguments_of(steps: Sequence[Step]) -> tuple[list[Any], list[Any], list[Any]
     runs = runs_of(steps)
     ordered = [_step_row(place, step) for place, step in in_order(steps)]
     return list(runs), creating_in(steps, runs), holds_of(steps), ordered
+
+
+def stagings_of(steps: Sequence[Step]) -> list[tuple[Any, ...]]:
+    """Return what the steps stage, each with the place of its step."""
+    return [
+        (place, *staging_row(step, step.staging))
+        for place, step in enumerate(steps)
+        if isinstance(step, Finish | Replace) and step.staging is not None
+    ]
 
 
 def answers_of(steps: Sequence[Step], rows: Sequence[Sequence[Any]]) -> list[StepResult]:

@@ -26,6 +26,7 @@ from guard.ports.steps import (
 from guard.store.sql import verbs_sqlite as verbs
 from guard.store.sql.order import in_order, runs_of
 from guard.store.sql.rows import earlier_of, effect_of, inserted, replaced, row_of
+from guard.store.sql.staging import stage
 
 
 def apply_steps(connection: sqlite3.Connection, steps: Sequence[Step], at: Instant) -> list[StepResult]:
@@ -97,6 +98,7 @@ class _Batch:
             self._counted[run] = count
         if isinstance(step, Replace):
             self._keep_history(step)
+            self._stage(step, made)
         return Written(effect=made, at=self._at)
 
     def _has_consent(self, step: Insert | Replace, key: Key) -> bool:
@@ -125,7 +127,15 @@ class _Batch:
         done = verbs.finish_effect(self._connection, row)
         if done is None:
             return Found(effect=self._stands(step.key), at=self._at)
-        return Written(effect=self._effect_of(done), at=self._at)
+        effect = self._effect_of(done)
+        self._stage(step, effect)
+        return Written(effect=effect, at=self._at)
+
+    def _stage(self, step: Finish | Replace, effect: Effect) -> None:
+        if step.staging is not None:
+            latest = effect.life.latest if isinstance(step, Finish) else None
+            ended_at = None if latest is None else latest.deadline
+            stage(self._connection, effect, step.staging, ended_at, self._at)
 
     def _change(self, step: Replace) -> StepResult:
         intent = step.effect.intent
@@ -150,7 +160,9 @@ class _Batch:
         if written is None:
             return Found(effect=self._stands(intent.key), at=self._at)
         self._keep_history(step)
-        return Written(effect=replaced(step, *written), at=self._at)
+        effect = replaced(step, *written)
+        self._stage(step, effect)
+        return Written(effect=effect, at=self._at)
 
     def _keep_history(self, step: Replace) -> None:
         key = step.effect.intent.key

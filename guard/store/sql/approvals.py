@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from guard.core.approvals import Approval, Ballot, Counted, Question, Vote, Weighed, cancel, decide
 from guard.core.effects import Instant, Key, TenantId
 from guard.ports.approvals import ApprovalFilter, SameAs, Standing, Told
+from guard.store.sql.approval_effects import hold_key, select_has_begun
 from guard.store.sql.approval_rows import (
     APPROVED,
     CANCELLED,
@@ -26,9 +27,9 @@ from guard.store.sql.clock import database_now
 from guard.store.sql.cursors import AfterApproval, cursor_of, place_of
 from guard.store.sql.database import Database
 from guard.store.sql.identifiers import new_id
+from guard.store.sql.own_events import stage_own_events
 from guard.store.sql.policy_tables import approval_decisions, approvals
-from guard.store.sql.rows import effect_of
-from guard.store.sql.tables import attempts, effects
+from guard.store.sql.tables import effects
 
 _SUPERSEDED: Final = "a later question took its place"
 
@@ -80,7 +81,9 @@ class SqlApprovals:
         said = {"state": CANCELLED, "cancelled_by": by, "cancel_reason": reason}
 
         def work(connection: Connection, at: Instant) -> list[UUID]:
-            return _cancel_waiting(connection, at, (approvals.c.tenant == tenant, is_meant), said)
+            taken_back = _cancel_waiting(connection, at, (approvals.c.tenant == tenant, is_meant), said)
+            _tell_decided(connection, at, taken_back)
+            return taken_back
 
         return await self._database.write(work)
 
@@ -116,12 +119,15 @@ class SqlApprovals:
 
 
 def _ask(connection: Connection, at: Instant, tenant: TenantId, question: Question) -> Standing:
-    if _insert(connection, at, tenant, question):
-        _take_back_earlier(connection, at, question)
+    is_new = _insert(connection, at, tenant, question)
+    if is_new:
+        _tell_decided(connection, at, _take_back_earlier(connection, at, question))
     is_meant = (approvals.c.key == question.key, approvals.c.round == question.round)
     found = _select_last(connection, tenant, *is_meant)
     if found is None:
         raise LookupError(f"the key {question.key.hex()} belongs to another tenant")
+    if is_new:
+        stage_own_events(connection, at, "approval.requested", [found])
     return Standing(approval=found, at=at)
 
 
@@ -129,7 +135,7 @@ def _decide(connection: Connection, at: Instant, held: Approval, ballot: Ballot,
     said = decide(held, ballot, at)
     named = None if ballot.edit is None else ballot.edit.key
     if isinstance(said, Counted) and named is not None:
-        _hold_key(connection, named)
+        hold_key(connection, named)
         other = _select_same(connection, at, held, named, edits)
         if other is not None:
             return Told(standing=Standing(approval=held, at=at), said=SameAs(other))
@@ -137,8 +143,8 @@ def _decide(connection: Connection, at: Instant, held: Approval, ballot: Ballot,
 
 
 def _cancel(connection: Connection, at: Instant, held: Approval, by: str | None, reason: str) -> Told:
-    _hold_key(connection, held.question.key)
-    has_begun = _select_has_begun(connection, held.question.key)
+    hold_key(connection, held.question.key)
+    has_begun = select_has_begun(connection, held.question.key)
     return _told(connection, held, cancel(held, by, reason, at, has_begun=has_begun), at)
 
 
@@ -148,6 +154,8 @@ def _told(connection: Connection, held: Approval, said: Weighed, at: Instant) ->
         _update(connection, said.approval)
         _insert_votes(connection, held.id, said.approval.votes[len(held.votes) :])
         held = said.approval
+        if held.decided is not None:
+            stage_own_events(connection, at, "approval.decided", [held])
     return Told(standing=Standing(approval=held, at=at), said=said)
 
 
@@ -164,14 +172,20 @@ def _insert(connection: Connection, at: Instant, tenant: TenantId, question: Que
     return connection.execute(statement).first() is not None
 
 
-def _take_back_earlier(connection: Connection, at: Instant, question: Question) -> None:
+def _take_back_earlier(connection: Connection, at: Instant, question: Question) -> list[UUID]:
     """Take back the earlier rounds of a key that wait or were approved; what is denied or run out stays as it is."""
     is_earlier = (approvals.c.key == question.key, approvals.c.round < question.round)
-    connection.execute(
+    statement = (
         sa.update(approvals)
         .where(*is_earlier, _is_waiting(at) | (approvals.c.state == APPROVED))
         .values(state=CANCELLED, decided_at=at, cancel_reason=_SUPERSEDED)
     )
+    return list(connection.execute(statement.returning(approvals.c.id)).scalars())
+
+
+def _tell_decided(connection: Connection, at: Instant, ids: Sequence[UUID]) -> None:
+    """Stage what became of approvals, for those who ask to be told."""
+    stage_own_events(connection, at, "approval.decided", _select_all(connection, ids) if ids else [])
 
 
 def _select_last(connection: Connection, tenant: TenantId, *is_meant: sa.ColumnElement[bool]) -> Approval | None:
@@ -179,6 +193,13 @@ def _select_last(connection: Connection, tenant: TenantId, *is_meant: sa.ColumnE
     statement = sa.select(approvals).where(approvals.c.tenant == tenant, *is_meant)
     row = connection.execute(statement.order_by(approvals.c.round.desc(), approvals.c.id.desc()).limit(1)).first()
     return None if row is None else approval_of(row, _select_votes(connection, [row.id]).get(row.id, ()))
+
+
+def _select_all(connection: Connection, ids: Sequence[UUID]) -> list[Approval]:
+    """Select these approvals, with all votes."""
+    rows = connection.execute(sa.select(approvals).where(approvals.c.id.in_(ids)).order_by(approvals.c.id)).all()
+    votes = _select_votes(connection, ids)
+    return [approval_of(row, votes.get(row.id, ())) for row in rows]
 
 
 def _select_held(connection: Connection, tenant: TenantId, approval: UUID) -> Approval | None:
@@ -199,16 +220,6 @@ def _select_votes(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tup
     for row in connection.execute(statement):
         votes[row.approval] = (*votes.get(row.approval, ()), vote_of(row))
     return votes
-
-
-def _hold_key(connection: Connection, key: Key) -> None:
-    """Let no lease of an effect that a person must know of be granted until this transaction ends.
-
-    It is the lock that a batch takes on PostgreSQL; on SQLite the transaction holds the database already.
-    """
-    if connection.dialect.name == "postgresql":
-        named = sa.func.hashtextextended(key.hex(), sa.cast(0, sa.BigInteger))
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(named)))
 
 
 def _select_same(connection: Connection, at: Instant, held: Approval, named: Key, edits: int) -> Key | None:
@@ -232,19 +243,6 @@ def _select_same(connection: Connection, at: Instant, held: Approval, named: Key
         if key is not None:
             return Key(key)
     return None
-
-
-def _select_has_begun(connection: Connection, key: Key) -> bool:
-    """Select whether an attempt of an effect holds the lease, or may have sent."""
-    row = connection.execute(sa.select(effects).where(effects.c.key == key)).first()
-    if row is None:
-        return False
-    columns = [
-        attempts.c[name] for name in ("token", "fence", "granted_at", "deadline", "report", "reported_at", "settled")
-    ]
-    earlier = connection.execute(sa.select(*columns).where(attempts.c.key == key).order_by(attempts.c.fence)).all()
-    life = effect_of(row, earlier).life
-    return life.state != "pending" or bool(life.unresolved())
 
 
 def _select_edited(connection: Connection, tenant: TenantId, key: Key, digest: bytes) -> list[Approval]:

@@ -3,9 +3,12 @@
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
+
+from guard.core.effects import Instant
 
 
 class database_now(GenericFunction[int]):  # noqa: N801 - SQLAlchemy names a function's class as the function
@@ -25,3 +28,8 @@ def _on_postgresql(element: database_now, compiler: SQLCompiler, **options: Any)
 def _on_sqlite(element: database_now, compiler: SQLCompiler, **options: Any) -> str:
     del element, compiler, options
     return "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)"
+
+
+def now(connection: Connection) -> Instant:
+    """Select the present moment."""
+    return Instant(connection.execute(sa.select(database_now())).scalar_one())

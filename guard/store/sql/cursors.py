@@ -2,14 +2,18 @@
 
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Final, assert_never
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import astuple
 
 _RUN_PLACE: Final = struct.Struct(">c16s")
 _STEP_PLACE: Final = struct.Struct(">c16sq")
 _KEY_PLACE: Final = struct.Struct(">cq")
+_MESSAGE_PLACE: Final = struct.Struct(">cqq")
 
 
 class AfterRun(msgspec.Struct, frozen=True):
@@ -57,7 +61,26 @@ class AfterEvent(msgspec.Struct, frozen=True):
     seq: int
 
 
-Place = AfterRun | AfterStep | AfterKey | AfterFlag | AfterApproval | AfterSaga | AfterEvent
+class AfterReply(msgspec.Struct, frozen=True):
+    """A page of replies ended with this one."""
+
+    reply: UUID
+
+
+class AfterMessage(msgspec.Struct, frozen=True):
+    """A page of messages ended with this one; `settled_at` is of those that are over, else 0."""
+
+    settled_at: int
+    message: int
+
+
+Place = AfterRun | AfterStep | AfterKey | AfterFlag | AfterApproval | AfterSaga | AfterEvent | AfterReply | AfterMessage
+
+_BY_ID: Final[Mapping[bytes, type[AfterRun | AfterFlag | AfterApproval | AfterSaga | AfterReply]]] = MappingProxyType(
+    {b"r": AfterRun, b"f": AfterFlag, b"a": AfterApproval, b"g": AfterSaga, b"i": AfterReply}
+)
+"""The places that are one id, by the letter that their cursors begin with."""
+_LETTERS: Final = {place: letter for letter, place in _BY_ID.items()}
 
 
 def cursor_of(place: Place) -> str:
@@ -79,38 +102,29 @@ def place_of(cursor: str) -> Place:
 
 def _packed(place: Place) -> bytes:
     match place:
-        case AfterRun():
-            return _RUN_PLACE.pack(b"r", place.run.bytes)
         case AfterStep() | AfterEvent():
             kind, number = (b"s", place.step) if isinstance(place, AfterStep) else (b"e", place.seq)
             return _STEP_PLACE.pack(kind, place.run.bytes, number)
         case AfterKey():
             return _KEY_PLACE.pack(b"k", place.began_at) + place.key
-        case AfterFlag():
-            return _RUN_PLACE.pack(b"f", place.flag.bytes)
-        case AfterApproval():
-            return _RUN_PLACE.pack(b"a", place.approval.bytes)
-        case AfterSaga():
-            return _RUN_PLACE.pack(b"g", place.saga.bytes)
+        case AfterMessage():
+            return _MESSAGE_PLACE.pack(b"m", place.settled_at, place.message)
         case _:
-            assert_never(place)
+            (id_,) = astuple(place)
+            return _RUN_PLACE.pack(_LETTERS[type(place)], id_.bytes)
 
 
 def _unpacked(raw: bytes) -> Place:
     match raw[:1]:
-        case b"r":
-            return AfterRun(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
         case b"s" | b"e":
             kind, run, number = _STEP_PLACE.unpack(raw)
             return (AfterStep if kind == b"s" else AfterEvent)(UUID(bytes=run), number)
         case b"k":
             return AfterKey(_KEY_PLACE.unpack_from(raw)[1], raw[_KEY_PLACE.size :])
-        case b"f":
-            return AfterFlag(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
-        case b"a":
-            return AfterApproval(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
-        case b"g":
-            return AfterSaga(UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
+        case b"m":
+            return AfterMessage(*_MESSAGE_PLACE.unpack(raw)[1:])
+        case letter if letter in _BY_ID:
+            return _BY_ID[letter](UUID(bytes=_RUN_PLACE.unpack(raw)[1]))
         case _:
             raise ValueError(raw[:1])
 

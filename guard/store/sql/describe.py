@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from guard.core.effects import Instant
-from guard.ports.store import Description
+from guard.ports.description import Description
 from guard.store.sql.schema import revision_of
 
 _PROMISES: Final = ("fsync", "full_page_writes", "synchronous_commit")

@@ -5,24 +5,28 @@ import asyncio
 import sqlalchemy as sa
 
 from guard.ports.approvals import ApprovalStore
+from guard.ports.description import Description
 from guard.ports.events import EventStore
 from guard.ports.flags import FlagStore
 from guard.ports.forks import ForkStore
 from guard.ports.holds import HoldStore
 from guard.ports.loops import LoopStore
+from guard.ports.outbox import DestinationStore, OutboxStore
 from guard.ports.pauses import PauseStore
 from guard.ports.probes import ProbeStore
+from guard.ports.replies import ReplyStore
 from guard.ports.retention import RetentionStore
 from guard.ports.run_facts import RunFactStore
 from guard.ports.sagas import SagaStore
 from guard.ports.salts import SaltStore
 from guard.ports.search import SearchStore
-from guard.ports.store import Description, EffectStore, RunStore, Store, ToolStore
+from guard.ports.store import EffectStore, RunStore, Store, ToolStore
 from guard.store.sql import schema
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.approvals import SqlApprovals
 from guard.store.sql.database import Database
 from guard.store.sql.describe import describe
+from guard.store.sql.destinations import SqlDestinations
 from guard.store.sql.effects import SqlEffects
 from guard.store.sql.event_search import SqlSearch
 from guard.store.sql.events import SqlEvents
@@ -30,9 +34,14 @@ from guard.store.sql.flags import SqlFlags
 from guard.store.sql.fork_records import SqlForks
 from guard.store.sql.holds import SqlHolds
 from guard.store.sql.loops import SqlLoops
+from guard.store.sql.outbox import SqlOutbox
 from guard.store.sql.pauses import SqlPauses
 from guard.store.sql.postgresql import PostgresDatabase
 from guard.store.sql.probes import SqlProbes
+from guard.store.sql.relay import SqlRelay
+from guard.store.sql.relay_postgresql import PostgresTurns
+from guard.store.sql.relay_sqlite import SqliteTurns
+from guard.store.sql.replies import SqlReplies
 from guard.store.sql.retention import SqlRetention
 from guard.store.sql.run_facts import SqlRunFacts
 from guard.store.sql.runs import SqlRuns
@@ -40,12 +49,13 @@ from guard.store.sql.sagas import SqlSagas
 from guard.store.sql.salts import Salts
 from guard.store.sql.sqlite import SqliteDatabase
 from guard.store.sql.tools import SqlTools
+from guard.store.sql.wake import FileBell, ServerBell
 
 
 class SqlStore:
     """The port's store over one database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, relay: SqlRelay) -> None:
         """Stand on a database whose schema is this code's."""
         self._database = database
         self.salts: SaltStore = Salts(database)
@@ -64,6 +74,10 @@ class SqlStore:
         self.pauses: PauseStore = SqlPauses(database)
         self.approvals: ApprovalStore = SqlApprovals(database)
         self.sagas: SagaStore = SqlSagas(database)
+        self.outbox: OutboxStore = SqlOutbox(database)
+        self.destinations: DestinationStore = SqlDestinations(database)
+        self.relay: SqlRelay = relay
+        self.replies: ReplyStore = SqlReplies(database)
 
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""
@@ -76,6 +90,7 @@ class SqlStore:
 
     async def close(self) -> None:
         """Give back all connections."""
+        await self.relay.close()
         await self._database.close()
 
 
@@ -88,11 +103,13 @@ async def open_store(url: str) -> Store:
     if isinstance(address, FileAddress):
         await schema.require_file(address)
         database: Database = SqliteDatabase(address)
+        relay = SqlRelay(database, SqliteTurns(database), FileBell(address))
     else:
-        database = PostgresDatabase(address)
+        server = PostgresDatabase(address)
+        database, relay = server, SqlRelay(server, PostgresTurns(server), ServerBell(server))
     try:
         await schema.require_current(database, address)
     except BaseException:
         await database.close()
         raise
-    return SqlStore(database)
+    return SqlStore(database, relay)

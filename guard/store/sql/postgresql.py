@@ -1,6 +1,5 @@
 """PostgreSQL: lanes that hold a connection each for the hot function, and a pool for all other statements."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -8,26 +7,40 @@ import asyncpg
 from sqlalchemy import AdaptedConnection, Connection, event, select
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import InvalidatePoolError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from guard.core.effects import Instant
 from guard.ports.steps import Step, StepResult
 from guard.store.sql.address import ServerAddress
-from guard.store.sql.apply_postgresql import answers_of, arguments_of
+from guard.store.sql.apply_postgresql import answers_of, arguments_of, stagings_of
 from guard.store.sql.clock import database_now
 from guard.store.sql.database import ResultT
 from guard.store.sql.faults import patiently, translated
+from guard.store.sql.held import ANSWER_SECONDS, HeldConnection
 
 _LANES: Final = 1
 """Two batches in flight were smaller and more, and cost more than what they did at the same time."""
 _CONNECT_SECONDS: Final = 2
-_ANSWER_SECONDS: Final = 12
-"""Above the server's own statement time-out: what takes longer comes from a server that is gone."""
 _APPLY: Final = "select * from apply_steps_v2($1::uuid[], $2::integer[], $3::uuid[], $4::step_v2[])"
+_APPLY_AND_STAGE: Final = f"""
+    with applied as materialized ({_APPLY}),
+    staged as materialized (
+      select stage_messages_v1(s, a.stamp, a.f_deadline, a.f_run_id, a.f_run) as rows
+        from applied a join unnest($5::staging_v1[]) s on s.place = a.place where a.answer = 1)
+    select a.* from applied a cross join (select count(rows) from staged) counted"""  # noqa: S608
+"""The count is asked for so that all rows are staged; steps that stage nothing are spared this."""
 _SETTINGS: Final = {"jit": "off", "lock_timeout": "2s", "statement_timeout": "10s"}
 _LANE_SETTINGS: Final = {**_SETTINGS, "enable_seqscan": "off"}
 """A plan that is made while a table is empty would be a scan of it, and stay one."""
+_RELAY_SETTINGS: Final = {
+    **_LANE_SETTINGS,
+    "enable_sort": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+"""A relay walks indexes and joins few rows to them: other plans are for tables that are not what they were."""
 
 
 class PostgresDatabase:
@@ -41,7 +54,8 @@ class PostgresDatabase:
             poolclass=NullPool,
             isolation_level="AUTOCOMMIT",
         )
-        self._lanes = tuple(_Lane(lane_engine) for _ in range(_LANES))
+        self._connect_alone = connector(address, _SETTINGS)
+        self._lanes = tuple(HeldConnection(lane_engine) for _ in range(_LANES))
         self._engine = create_async_engine(
             "postgresql+asyncpg://",
             async_creator=connector(address, _SETTINGS),
@@ -50,6 +64,12 @@ class PostgresDatabase:
             pool_timeout=_CONNECT_SECONDS,
         )
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
+        self._relay_engine = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=connector(address, _RELAY_SETTINGS),
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+        )
         self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._snapshots = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
@@ -60,11 +80,14 @@ class PostgresDatabase:
 
     async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
         """Apply a batch in one transaction and one round trip."""
-        arguments = arguments_of(steps)
+        arguments: tuple[list[Any], ...] = arguments_of(steps)
+        stagings = stagings_of(steps)
+        statement = _APPLY_AND_STAGE if stagings else _APPLY
+        arguments = (*arguments, stagings) if stagings else arguments
 
         async def once() -> list[StepResult]:
             with translated():
-                return answers_of(steps, await self._lanes[lane].call(*arguments))
+                return answers_of(steps, await self._lanes[lane].call(statement, *arguments))
 
         return await patiently(once)
 
@@ -90,6 +113,15 @@ class PostgresDatabase:
 
         return await patiently(once)
 
+    def held(self) -> HeldConnection:
+        """Return a connection of its own for a relay, to be closed by whoever asks for it."""
+        return HeldConnection(self._relay_engine)
+
+    async def listener(self) -> "asyncpg.Connection[asyncpg.Record]":
+        """Connect outside of all pools, to listen. Raises the driver's errors."""
+        connection: asyncpg.Connection[asyncpg.Record] = await self._connect_alone()
+        return connection
+
     async def close(self) -> None:
         """Give back all connections."""
         for lane in self._lanes:
@@ -100,51 +132,6 @@ class PostgresDatabase:
 def read_clock(connection: Connection) -> Instant:
     """Select the time of this transaction."""
     return Instant(connection.execute(select(database_now())).scalar_one())
-
-
-class _Lane:
-    """One held connection, made anew when it is needed and the last one is gone."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._turn = asyncio.Lock()
-        self._held: AsyncConnection | None = None
-        self._driver: Any = None
-
-    async def call(self, *arguments: list[Any]) -> list[Any]:
-        """Apply a batch of steps, and select what became of each."""
-        async with self._turn:
-            if self._driver is None or self._driver.is_closed():
-                await self._connect()
-            try:
-                rows: list[Any] = await self._driver.fetch(_APPLY, *arguments, timeout=_ANSWER_SECONDS)
-            except asyncpg.PostgresError:
-                raise
-            except BaseException:
-                self._driver.terminate()
-                raise
-            return rows
-
-    async def close(self) -> None:
-        """Give the connection back."""
-        async with self._turn:
-            held, self._held, self._driver = self._held, None, None
-            if held is not None:
-                await held.close()
-
-    async def _connect(self) -> None:
-        await self._drop()
-        self._held = await self._engine.connect()
-        self._driver = (await self._held.get_raw_connection()).driver_connection
-
-    async def _drop(self) -> None:
-        """Let go of a connection of which nobody knows in what state it is."""
-        held, driver, self._held, self._driver = self._held, self._driver, None, None
-        if driver is not None:
-            driver.terminate()
-        if held is not None:
-            await held.invalidate()
-            await held.close()
 
 
 def _refuse_closed(connection: DBAPIConnection, record: object, proxy: object) -> None:
@@ -159,7 +146,7 @@ def connector(address: ServerAddress, settings: dict[str, str]) -> Callable[[], 
 
     async def connect() -> Any:
         return await asyncpg.connect(
-            address.dsn, timeout=_CONNECT_SECONDS, command_timeout=_ANSWER_SECONDS, server_settings=settings
+            address.dsn, timeout=_CONNECT_SECONDS, command_timeout=ANSWER_SECONDS, server_settings=settings
         )
 
     return connect

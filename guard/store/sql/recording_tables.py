@@ -8,10 +8,8 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from guard.store.sql.tables import column, metadata, optional, uuid_type
+from guard.store.sql.tables import bytewise, column, metadata, optional, uuid_type
 
-bytewise: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-"""Text that is compared by its bytes on both databases, so that one index finds it by how it begins."""
 _INTENTS: Final = sa.text("intent IS NULL")
 _DELIVERIES: Final = sa.text("intent IS NOT NULL")
 _NOTABLE: Final = sa.text("empty OR outcome > 1")

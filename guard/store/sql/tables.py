@@ -33,6 +33,8 @@ class BlobUuid(sa.TypeDecorator[UUID]):
 
 
 uuid_type: Final = sa.Uuid().with_variant(BlobUuid(), "sqlite")
+bytewise: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Text that is compared by its bytes on both databases, whatever order of words the database itself has."""
 metadata: Final = sa.MetaData()
 
 

@@ -52,7 +52,9 @@ async def _one(verbs: Verbs, exchange: Exchange, one: BatchedRequest, *, newer: 
     try:
         found = verbs.find(one.path)
         if found is None or not found.is_key:
-            return problems.answer("not-found", f"{one.path} is no begin, commit, fail or renew of an effect.")
+            return problems.answer(
+                "not-found", f"{one.path} is no begin, commit, fail or renew of an effect, and stages nothing."
+            )
         message = convert(cast("JsonValue", one.body), found.verb.body, newer=newer)
         if isinstance(message, BeginRequest) and message.wait_seconds:
             return problems.of_error(one.path, Refusal("a begin in a batch does not wait", ("wait_seconds",)))

@@ -2,14 +2,15 @@
 
 from litestar import Response, get
 
-from guard.ports.store import Description
+from guard.core.effects import SECOND
+from guard.ports.description import Description
 from guard.service.status import Standing
 from guard.web.answer import json_answer
 from guard.web.instants import rfc3339
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
 from guard.web.requests import DEFAULT_TENANT, use_cases
-from twiceshy_contract.status import DatabaseStatus, DatabaseView, EffectTally, StatusView
+from twiceshy_contract.status import DatabaseStatus, DatabaseView, EffectTally, OutboxTally, StatusView
 from twiceshy_contract.wire import CONTRACT_VERSION
 
 
@@ -33,6 +34,7 @@ async def show(request: ApiRequest) -> Response[bytes]:
             lanes=standing.lanes,
             database=seen.database,
             effects=seen.effects,
+            outbox=seen.outbox,
         )
     ).response()
 
@@ -43,6 +45,13 @@ def database_status(standing: Standing) -> DatabaseStatus:
         now=rfc3339(standing.database.now),
         database=_database(standing.database),
         effects=EffectTally(in_doubt=standing.effects.in_doubt, executing=standing.effects.executing),
+        outbox=OutboxTally(
+            pending=standing.outbox.pending,
+            dead=standing.outbox.dead,
+            unknown=standing.outbox.unknown,
+            parked=standing.outbox.parked,
+            oldest_pending_seconds=standing.outbox.oldest / SECOND,
+        ),
     )
 
 

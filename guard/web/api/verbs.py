@@ -74,6 +74,7 @@ VERBS: Final = (
             answers={201: ExecuteAnswer, 200: (ReplayAnswer, StubAnswer), 202: AwaitAnswer},
             problems=(400, 401, 403, 404, 409, 410, 413, 415, 422, 503),
         ),
+        operation_id="begin",
     ),
     Verb(
         path="/v1/effects/{key}/commit",

@@ -1,0 +1,1 @@
+"""Sinks: how a message reaches the world, one file for each kind."""
