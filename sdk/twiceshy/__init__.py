@@ -8,7 +8,9 @@ from twiceshy._exchanges.options import HttpOptions
 from twiceshy._guard import Guard
 from twiceshy._hold import Hold, HoldOptions
 from twiceshy._instrument import Instrumented, instrument
-from twiceshy._options import ToolOptions
+from twiceshy._mail import MailReply
+from twiceshy._messages import Mail, Message
+from twiceshy._options import StageOptions, ToolOptions
 from twiceshy._overrides import Override
 from twiceshy._probe_worker import ProbeOptions, ProbeReport
 from twiceshy._probes import Applied, DoubtfulEffect, NotFound, Unproven
@@ -20,6 +22,7 @@ from twiceshy._replayed import Replayed
 from twiceshy._run import Run
 from twiceshy._saga import Saga
 from twiceshy._saga_recovery import SagaReport
+from twiceshy._staged import Staged
 from twiceshy._tool import AsyncTool, Tool
 from twiceshy.exceptions import (
     ApprovalAwaited,
@@ -39,6 +42,7 @@ from twiceshy.exceptions import (
     KeyUsedByAnotherTool,
     LeaseLost,
     LoopLimitReached,
+    MessageRefused,
     NoEffect,
     NoRun,
     NotApplied,
@@ -109,6 +113,10 @@ __all__ = [
     "LeaseLost",
     "LiveTerms",
     "LoopLimitReached",
+    "Mail",
+    "MailReply",
+    "Message",
+    "MessageRefused",
     "NoEffect",
     "NoRun",
     "NotApplied",
@@ -151,6 +159,8 @@ __all__ = [
     "SetupError",
     "SiblingInDoubt",
     "Simulator",
+    "StageOptions",
+    "Staged",
     "Superseded",
     "Tool",
     "ToolArgumentError",

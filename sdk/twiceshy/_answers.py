@@ -60,7 +60,21 @@ class Await(_About, frozen=True, kw_only=True, tag_field="decision", tag="await_
     expires_at: str | None = None
 
 
+class StagedNow(_About, frozen=True, kw_only=True, tag_field="decision", tag="staged"):
+    """The messages are staged: one id for every row."""
+
+    messages: tuple[UUID, ...]
+
+
+class RenderAnew(_About, frozen=True, kw_only=True, tag_field="decision", tag="render"):
+    """Nothing is staged: messages are to be made of these arguments, which a person has put in the call's place."""
+
+    arguments: dict[str, object]
+
+
 Begun: TypeAlias = Execute | Replay | Stub | Await
+Settled: TypeAlias = StagedNow | RenderAnew | Replay | Stub | Await
+"""What a call of a stage-only tool is answered with."""
 
 
 class Effect(_About, frozen=True, kw_only=True):

@@ -22,10 +22,16 @@ _REST: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class Signature:
-    """What the guard knows of a tool's function: its parameters and its annotations."""
+    """What the guard knows of a tool's function: its parameters and its annotations.
 
-    def __init__(self, tool: str, function: Callable[..., Any], *, is_bound: bool = False) -> None:
+    A call has a `result` of another type than the function where that is given.
+    """
+
+    def __init__(
+        self, tool: str, function: Callable[..., Any], *, is_bound: bool = False, result: type | None = None
+    ) -> None:
         self.tool = tool
+        self.result: Final = result
         self._function = function
         try:
             whole = inspect.signature(function)
@@ -123,8 +129,8 @@ class Signature:
 
     @property
     def returns(self) -> object:
-        """The annotated type of the result, Any where there is none."""
-        return self.hints.get("return", Any)
+        """The type of a call's result: as it is fixed, else as it is annotated, Any where it is not."""
+        return self.hints.get("return", Any) if self.result is None else self.result
 
     @property
     def unread_return(self) -> str | None:

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from twiceshy._environment import Environment
-from twiceshy._replies import Unanswered, read
+from twiceshy._replies import Unanswered, contract_of, read
 from twiceshy._steps import Flow, send, sleep
 from twiceshy._transports.base import Request
 from twiceshy_contract.problems import Problem
@@ -17,10 +17,14 @@ _LONGEST_PAUSE = 2.0
 
 
 class Answered(msgspec.Struct, Generic[T], frozen=True):
-    """The service did what was asked. `sent_at` is from before the request that was answered."""
+    """The service did what was asked. `sent_at` is from before the request that was answered.
+
+    `contract` is the version of the contract that the service speaks; 0 where it does not say.
+    """
 
     value: T
     sent_at: float
+    contract: int = 0
 
 
 def ask(
@@ -43,7 +47,7 @@ def ask(
         reply = yield from send(msgspec.structs.replace(request, timeout_seconds=min(request.timeout_seconds, left)))
         answer = read(reply, decoder)
         if not isinstance(answer, Unanswered):
-            return answer if isinstance(answer, Problem) else Answered(answer, sent_at)
+            return answer if isinstance(answer, Problem) else Answered(answer, sent_at, contract_of(reply))
         said = answer if answer.is_said else said
         if on_silence is not None:
             yield from on_silence()

@@ -61,7 +61,7 @@ def begin(
                 doubts += 1
                 asked = yield from begun_by(environment, call, uuid4())
             else:
-                asked = yield from _next_begin(environment, call, asked, answer, wait_until)
+                asked = yield from next_begin(environment, call, asked, answer, wait_until)
             continue
         begun = yield from _begun(environment, call, asked, answer, wait_until)
         if not isinstance(begun, BeginRequest):
@@ -81,7 +81,9 @@ def _begun(
             lease = Lease.granted(answer.sent_at, granted.lease_seconds_left)
             if not lease.has_ended(environment.clock()):
                 header = call.spec.rules.provider_key_header
-                effect = CurrentEffect(granted, lease, environment.clock, provider_key_header=header)
+                effect = CurrentEffect(
+                    granted, lease, environment.clock, provider_key_header=header, contract=answer.contract
+                )
                 return Granted(granted, effect, asked)
             yield from release(environment, asked)
             if environment.clock() >= wait_until:
@@ -89,7 +91,7 @@ def _begun(
             return (yield from begun_by(environment, call, uuid4()))
         case Replay() as replay:
             environment.inner_doubts.pop(replay.key, None)
-            if not _is_known(environment, call, asked, replay):
+            if not is_known(environment, call, asked, replay):
                 return replay
             return replace((yield from begun_by(environment, call, uuid4())), delivered=(EffectKey(replay.key),))
         case Stub() as stub:
@@ -98,7 +100,7 @@ def _begun(
             return (yield from awaited(environment, call, awaiting))
 
 
-def _is_known(environment: Environment, call: ToolCall, asked: BeginRequest, replay: Replay) -> bool:
+def is_known(environment: Environment, call: ToolCall, asked: BeginRequest, replay: Replay) -> bool:
     """Tell whether a record is what the agent was given before this call, and the service could not know that."""
     return (
         call.spec.rules.effect == "idempotent"
@@ -138,7 +140,7 @@ def _ask_or_release(environment: Environment, call: ToolCall, asked: BeginReques
     return answer
 
 
-def _next_begin(
+def next_begin(
     environment: Environment, call: ToolCall, asked: BeginRequest, problem: Problem, wait_until: float
 ) -> Flow[BeginRequest]:
     """Return the next begin where waiting helps; raise what the problem means where it does not."""
@@ -156,7 +158,8 @@ def _next_begin(
             yield from sleep(max(retry_after, _SHORTEST_PAUSE))
             return (yield from begun_by(environment, call, uuid4()))
         case "lease-lost" | "superseded" | "not-possible" if left > 0:
-            yield from release(environment, asked)
+            if not call.messages:  # else there is no lease to give back
+                yield from release(environment, asked)
             yield from sleep(_SHORTEST_PAUSE)
             return (yield from begun_by(environment, call, uuid4()))
         case _:

@@ -17,7 +17,9 @@ from twiceshy._writer import Writer
 from twiceshy.exceptions import EffectRef, NoRun, SetupError, ToolArgumentError
 from twiceshy_contract.canonical import MAX_BYTES
 from twiceshy_contract.effects import BeginRequest
+from twiceshy_contract.messages import Message
 from twiceshy_contract.names import BusinessKey, CallerStep, Occurrence, Priority, RunName
+from twiceshy_contract.outbox import StageRequest
 from twiceshy_contract.wire import EffectKey
 
 BEGIN_GRACE_SECONDS = 10.0
@@ -51,7 +53,10 @@ class _CheckedKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a tool, bound and written, before anything is sent."""
+    """One call of a tool, bound and written, before anything is sent.
+
+    `messages` are those that a stage-only tool made of it, or of `rendered_from` in the place of its own arguments.
+    """
 
     spec: ToolSpec
     function: Callable[..., Any]
@@ -67,6 +72,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     nth: int | None = None
     session: Session | None = None
     writer: Writer | None = None
+    messages: tuple[Message, ...] = ()
+    rendered_from: dict[str, object] | None = None
 
     @property
     def reference(self) -> EffectRef:
@@ -75,7 +82,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
     def begin(self, attempt: UUID, worker: str, wait_seconds: float = 0) -> BeginRequest:
         """Return the body of a begin, without what it brings of a log. How long the lease is, the registry says."""
-        return BeginRequest(
+        begin = BeginRequest(
             tool=self.spec.name,
             arguments=self.written,
             attempt=attempt,
@@ -94,6 +101,10 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
             compensates=None if self.compensates is None else EffectKey(self.compensates),
             nth=self.nth,
         )
+        if not self.messages:
+            return begin
+        members = {name: getattr(begin, name) for name in begin.__struct_fields__}
+        return StageRequest(**members, messages=self.messages, rendered_from=self.rendered_from)
 
 
 def checked(call: ToolCall, recorded: Sequence[str] = ()) -> ToolCall:

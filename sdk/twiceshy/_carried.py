@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from twiceshy._answers import Begun
+from twiceshy._answers import Begun, Settled
 from twiceshy._ask import Answered, ask
 from twiceshy._calls import ToolCall
 from twiceshy._environment import Environment
@@ -69,7 +69,7 @@ def _sent(environment: Environment, writer: Writer, reference: EffectRef) -> Flo
         raise writer.refusal(reference.tool)
 
 
-def hear(writer: Writer, tool: str, answer: Answered[Begun] | Problem) -> None:
+def hear(writer: Writer, tool: str, answer: Answered[Begun] | Answered[Settled] | Problem) -> None:
     """Take in how far the log is kept, as the answer to a begin tells. Raises what its writer was refused with."""
     if isinstance(answer, Problem) and answer.code in _REFUSED:
         writer.hear(answer)

@@ -12,14 +12,27 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-from twiceshy._effect import CurrentEffect
+from twiceshy._effect import CurrentEffect, Rendering
 from twiceshy._replaying import refuse_lost_in_replay
-from twiceshy._steps import Blocking, Flow, Given, Pause, Raised, Returned, RunProbe, RunTool, Send, Sleep, Step
+from twiceshy._steps import (
+    Blocking,
+    Flow,
+    Given,
+    Pause,
+    Raised,
+    Render,
+    Returned,
+    RunProbe,
+    RunTool,
+    Send,
+    Sleep,
+    Step,
+)
 from twiceshy._transports.base import Transport
 from twiceshy.exceptions import SetupError
 
 _Place: TypeAlias = Step | Returned | Raised
-_Telling: TypeAlias = Send | Sleep | Blocking | RunProbe
+_Telling: TypeAlias = Send | Sleep | Blocking | RunProbe | Render
 _GRACE_SECONDS: Final = 5.0
 _WHAT: Final = "what asks the guard's service"
 
@@ -80,11 +93,13 @@ def _perform(step: Step, transport: Transport) -> Given:
             return None
         case RunProbe():
             return _probed(step)
+        case Render():
+            return _rendered(step)
         case RunTool():
             return _run(step)
 
 
-async def _perform_async(step: Send | Sleep | Pause | Blocking | RunProbe, transport: Transport) -> Given:
+async def _perform_async(step: _Telling | Pause, transport: Transport) -> Given:
     match step:
         case Send(request):
             return await transport.send_async(request)
@@ -96,6 +111,8 @@ async def _perform_async(step: Send | Sleep | Pause | Blocking | RunProbe, trans
             return None
         case RunProbe():
             return await _probed_async(step)
+        case Render():
+            return await _rendered_async(step)
 
 
 def _probed(step: RunProbe) -> Returned | Raised:
@@ -117,15 +134,36 @@ async def _probed_async(step: RunProbe) -> Returned | Raised:
         return Raised(TimeoutError(f"cut off after {step.timeout_seconds:g} s") if is_cut_off else error)
 
 
+def _rendered(step: Render) -> Returned | Raised:
+    """Let messages be made; what is no error of their making passes."""
+    with Rendering(step.tool):
+        try:
+            value = step.function(*step.bound.args, **step.bound.kwargs)
+        except Exception as error:  # noqa: BLE001 - raised again where the call was made
+            return Raised(error)
+    return _no_coroutine(value, step.tool)
+
+
+async def _rendered_async(step: Render) -> Returned | Raised:
+    with Rendering(step.tool):
+        try:
+            return Returned(await step.function(*step.bound.args, **step.bound.kwargs))
+        except Exception as error:  # noqa: BLE001 - raised again where the call was made
+            return Raised(error)
+
+
 def _run(step: RunTool) -> Returned | Raised:
     with step.effect.entered():
         try:
             value = step.function(*step.bound.args, **step.bound.kwargs)
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises is its outcome
             return Raised(error)
+    return _no_coroutine(value, step.effect.reference.tool)
+
+
+def _no_coroutine(value: object, tool: str) -> Returned | Raised:
     if inspect.iscoroutine(value):
         value.close()
-        tool = step.effect.reference.tool
         return Raised(SetupError(f"{tool} returned a coroutine, which was not run; declare it with `async def`."))
     return Returned(value)
 

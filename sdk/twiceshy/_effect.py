@@ -4,13 +4,16 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, Unpack
 from uuid import UUID
 
 from twiceshy._answers import Execute
 from twiceshy._lease import Clock, Lease
+from twiceshy._messages import Content, StagedOptions
+from twiceshy._outbox import Outbox
 from twiceshy.exceptions import EffectRef, LeaseLost, NoEffect
-from twiceshy_contract.wire import KEY_HEADER
+from twiceshy_contract import messages as wire
+from twiceshy_contract.wire import CONTRACT_VERSION, KEY_HEADER
 
 SendingState = Literal["not_yet", "sending", "sent"]
 
@@ -30,7 +33,15 @@ class CurrentEffect:
     `provider_header` is the header, name and value, under which the provider takes the `downstream_key`.
     """
 
-    def __init__(self, answer: Execute, lease: Lease, clock: Clock, *, provider_key_header: str | None = None) -> None:
+    def __init__(
+        self,
+        answer: Execute,
+        lease: Lease,
+        clock: Clock,
+        *,
+        provider_key_header: str | None = None,
+        contract: int = CONTRACT_VERSION,
+    ) -> None:
         self.key: Final[str] = answer.key
         self.downstream_key: Final[str] = answer.downstream_key
         self.provider_header: Final = (provider_key_header or KEY_HEADER, answer.downstream_key)
@@ -45,6 +56,7 @@ class CurrentEffect:
         self.is_reported = False
         self.inner_doubt: EffectRef | None = None
         self.requests: Final[list[SeenRequest]] = []
+        self._outbox: Final = Outbox(answer.tool, contract)
         self._clock = clock
         self._lock = threading.Lock()
         self._interrupt: Callable[[], None] | None = None
@@ -78,6 +90,25 @@ class CurrentEffect:
         """
         return Sending(self)
 
+    def stage(self, destination: str, message: Content | None = None, /, **options: Unpack[StagedOptions]) -> None:
+        """Stage a message with the outcome: in the transaction that records it, and only if the tool returns.
+
+            effect.stage("orders", {"order": 7}, type="order.created", lane="order-7")
+            effect.stage("mail", Mail(to="ann@example.com", subject="Booked", text="..."))
+
+        A dict is a payload, a text is a text; any other payload goes in `payload=`. The options are those of
+        StagedOptions. The message is frozen here: what is changed afterwards changes nothing. Where the tool raises,
+        nothing is staged, unless that was after it had `sent`: then it succeeded, and what it had staged goes with it.
+        Raises MessageRefused for what cannot be staged, and once the tool is over; SetupError where the service is too
+        old to know messages.
+        """
+        self._outbox.stage(destination, message, options)
+
+    @property
+    def staged(self) -> tuple[wire.Message, ...]:
+        """The messages that were staged, in order."""
+        return self._outbox.messages
+
     def lose(self, why: str) -> None:
         """Note that the lease is gone, and interrupt the tool where that is possible."""
         with self._lock:
@@ -99,6 +130,10 @@ class CurrentEffect:
     def entered(self, interrupt: Callable[[], None] | None = None) -> "Entered":
         """Make this the current effect; `interrupt` is called once if the lease is lost meanwhile."""
         return Entered(self, interrupt)
+
+    def close_outbox(self) -> None:
+        """Take no message any more: the tool is over."""
+        self._outbox.close()
 
     def interrupt_by(self, interrupt: Callable[[], None] | None) -> None:
         """Set what interrupts the tool, if anything does."""
@@ -124,6 +159,26 @@ class Entered:
     ) -> None:
         _current.reset(self._token)
         self._effect.interrupt_by(None)
+        self._effect.close_outbox()
+
+
+class Rendering:
+    """The time in which a stage-only tool makes its messages: there is no effect, that of an outer tool neither."""
+
+    __slots__ = ("_tokens", "_tool")
+
+    def __init__(self, tool: str) -> None:
+        self._tool = tool
+
+    def __enter__(self) -> None:
+        self._tokens = _current.set(None), _rendering.set(self._tool)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        effect, tool = self._tokens
+        _rendering.reset(tool)
+        _current.reset(effect)
 
 
 class Sending:
@@ -157,9 +212,15 @@ class Sending:
 def current_effect() -> CurrentEffect:
     """Return the effect that the tool around this call is executing. Raises NoEffect outside one."""
     effect = _current.get()
-    if effect is None:
+    if effect is not None:
+        return effect
+    tool = _rendering.get()
+    if tool is None:
         raise NoEffect
-    return effect
+    raise NoEffect(
+        f"{tool} stages messages and does nothing else, so that it has no effect while it makes them. Return the "
+        "messages, or leave out sink= and use effect.stage(...)."
+    )
 
 
 def surrounding_effect() -> CurrentEffect | None:
@@ -168,3 +229,4 @@ def surrounding_effect() -> CurrentEffect | None:
 
 
 _current: ContextVar[CurrentEffect | None] = ContextVar("twiceshy_effect", default=None)
+_rendering: ContextVar[str | None] = ContextVar("twiceshy_rendering", default=None)

@@ -20,10 +20,10 @@ from twiceshy_contract.problems import Problem
 def finish_returned(environment: Environment, call: ToolCall, granted: Granted, value: object) -> Flow[None]:
     """Commit what the tool returned."""
     effect = granted.effect
-    body = commit_body(value, effect.reference)
+    body = commit_body(value, effect.reference, effect.staged)
     delivery = yield from deliver(environment, effect, "succeeded", body, is_hurried=False)
     if isinstance(delivery, Problem) and is_about_the_body(delivery):
-        body = opaque_body(value, effect.reference, f"the service refused it: {delivery.detail}")
+        body = opaque_body(value, effect.reference, f"the service refused it: {delivery.detail}", effect.staged)
         delivery = yield from deliver(environment, effect, "succeeded", body, is_hurried=False)
     if not isinstance(delivery, (Answered, Spooled)):
         raise undelivered(delivery, effect, Returned(value))
@@ -56,7 +56,8 @@ def _report(
 ) -> Flow[Delivery]:
     """Report what the tool's exception means; where the service cannot take the error's data, once more without."""
     if judgement == "succeeded":
-        body = opaque_body(error, effect.reference, f"the tool raised {kind_of(error)} after it had sent")
+        why = f"the tool raised {kind_of(error)} after it had sent"
+        body = opaque_body(error, effect.reference, why, effect.staged)
         return (yield from deliver(environment, effect, judgement, body, is_hurried=is_hurried))
     body = failure_body(effect, judgement, error)
     delivery = yield from deliver(environment, effect, judgement, body, is_hurried=is_hurried)

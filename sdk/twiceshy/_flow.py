@@ -17,6 +17,7 @@ from twiceshy._recorded import executed, replayed, stubbed
 from twiceshy._restore import Misfit
 from twiceshy._retry import until_settled
 from twiceshy._seen import Seen
+from twiceshy._staging import staged
 from twiceshy._steps import Flow, Raised, Returned, RunTool, blocking, run_tool
 from twiceshy.exceptions import RecordMismatch
 
@@ -30,6 +31,8 @@ def guarded(environment: Environment, call: ToolCall) -> Flow[Returned | Raised]
     spooler = environment.spooler
     if spooler is not None and spooler.has_work:  # what waits there may be the outcome that this call asks for
         yield from blocking(spooler.visit(environment.limits.unavailable_seconds))
+    if call.spec.rules.sink is not None:
+        return (yield from staged(environment, call))
     call = yield from declare(environment, call)
     attempt = partial(_attempt, environment, called_at + call.spec.rules.deadline_seconds)
     tried = yield from attempt(call, environment.clock() + call.spec.rules.wait_seconds)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Never, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
@@ -13,7 +13,7 @@ import msgspec
 from twiceshy._about import RunOptions, records, taken
 from twiceshy._environment import Environment, GuardedFunction, home_of
 from twiceshy._hold import Hold, HoldOptions
-from twiceshy._options import Limits, ToolOptions, require_seconds, specify
+from twiceshy._options import Limits, StageOptions, ToolOptions, require_seconds, specify
 from twiceshy._probe_worker import (
     ProbeOptions,
     ProbeReport,
@@ -29,6 +29,7 @@ from twiceshy._saga_drive import recovered, recovered_async
 from twiceshy._saga_recovery import SagaReport
 from twiceshy._settings import is_database, settle
 from twiceshy._spool import spool_folder
+from twiceshy._staged import Staged
 from twiceshy._tool import AsyncTool, Tool, kind_of
 from twiceshy._transports.base import Transport
 from twiceshy._transports.connect import connect
@@ -48,6 +49,15 @@ class ToolDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Tool[P, R]:
         """Put a function behind the guard."""
         ...
+
+
+class StageDecorator(Protocol):
+    """What `guard.tool(sink=...)` returns: the calls of what it guards return what was Staged."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, Any]], /) -> Tool[P, Coroutine[Any, Any, Staged]]: ...
+    @overload
+    def __call__(self, function: Callable[P, Any], /) -> Tool[P, Staged]: ...
 
 
 class GuardOptions(TypedDict, total=False):
@@ -107,8 +117,13 @@ class Guard:
     def tool(self, function: Callable[P, R], /) -> Tool[P, R]: ...
     @overload
     def tool(self, function: None = None, /, **options: Unpack[ToolOptions]) -> ToolDecorator: ...
-    def tool(self, function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
-        """Put a function behind the guard: bare, or with the options of ToolOptions."""
+    @overload
+    def tool(self, function: None = None, /, **options: Unpack[StageOptions]) -> StageDecorator: ...
+    def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Put a function behind the guard: bare, or with the options of ToolOptions.
+
+        With `sink` it stages messages and does nothing else: its options are those of StageOptions.
+        """
 
         def guard(function: Callable[..., Any]) -> Tool[..., Any]:
             kind = kind_of(function)

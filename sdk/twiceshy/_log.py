@@ -3,7 +3,8 @@
 A cancellation, and a stream that the code stops to read, is written down only once the code has gone on after it. One
 that nothing follows may have come from the end of the process, and is no outcome that the code saw: a resumed run would
 wait for it for ever. To raise an ordinary error is to go on. The same holds for errors that pass, such as a service
-that gives no answer: where the code ends by one, the call has no outcome yet, and a resumed run asks again.
+that gives no answer, or one that refused the request until somebody sets up what was missing: where the code ends by
+one, the call has no outcome yet, and a resumed run asks again.
 """
 
 import threading
@@ -23,11 +24,14 @@ from twiceshy._type_names import type_of_result
 from twiceshy.exceptions import (
     GuardUnavailable,
     InProgress,
+    MessageRefused,
     OutcomeError,
     OutcomeInDoubt,
     RecordingDiverged,
+    RequestRefused,
     RetryLater,
     RunTakenOver,
+    SetupError,
     SiblingInDoubt,
     ToolArgumentError,
 )
@@ -39,11 +43,14 @@ from twiceshy_contract.wire import EffectKey
 _PASSING: Final = (
     GuardUnavailable,
     InProgress,
+    MessageRefused,
     OutcomeError,
     OutcomeInDoubt,
     RecordingDiverged,
+    RequestRefused,
     RetryLater,
     RunTakenOver,
+    SetupError,
     SiblingInDoubt,
 )
 """Errors after which the same call may come to something else."""

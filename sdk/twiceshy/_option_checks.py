@@ -5,8 +5,12 @@ from collections.abc import Iterator, Mapping
 from inspect import Parameter
 from typing import Final
 
+import msgspec
+
 from twiceshy._pointers import require_arguments
+from twiceshy._wording import in_words
 from twiceshy.exceptions import SetupError
+from twiceshy_contract.destinations import DestinationName
 from twiceshy_contract.policies import ApprovalRule, Compensation, ResourceRule, Simulator
 from twiceshy_contract.tools import ToolDeclaration
 from twiceshy_contract.variables import did_you_mean
@@ -22,6 +26,12 @@ _NOT_OF_READS: Final = (
     "resource", "scope", "share", "window_seconds",
 )  # fmt: skip
 """What is about a lease or a record, which a call that only reads has not."""
+_NOT_OF_SINKS: Final = (
+    "attempts", "backoff_seconds", "classify", "deadline_seconds", "lease_seconds", "on_doubt", "one_request",
+    "provider_key_header", "provider_window_seconds", "settle_seconds",
+)  # fmt: skip
+"""What is about a lease, or about what a tool did that nobody knows."""
+SINK_ALONE: Final = "sink= says that a call stages messages and does nothing else"
 _PLACEHOLDER: Final = re.compile(r"\$\{([^{}]+)\}")
 _LITERAL: Final = re.compile(r"'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`")
 _WITHIN: Final = re.compile(r"\[[^\[\]]*\]|\.\s*\{[^{}]*\}")
@@ -54,6 +64,29 @@ def refuse_on_read(tool: str, said: Mapping[str, object], unsaid: Mapping[str, o
         raise SetupError(
             f"{tool}: effect='read' says that nothing is changed, so that a call takes no lease and leaves no record; "
             f"{', '.join(idle)} would do nothing. Leave that out, or declare effect='side_effect' or 'idempotent'."
+        )
+
+
+def require_sink(tool: str, sink: object) -> None:
+    """Check the name of a destination. Raises SetupError."""
+    try:
+        msgspec.convert(sink, DestinationName)
+    except msgspec.ValidationError as error:
+        raise SetupError(
+            f"{tool}: {in_words(error, 'sink')}. It is the name of a destination: 1 to 100 letters, digits, dots, "
+            "dashes and underscores, such as sink='mail'. `twiceshy destinations list` shows those there are."
+        ) from error
+
+
+def refuse_on_sink(tool: str, said: Mapping[str, object], unsaid: Mapping[str, object]) -> None:
+    """Refuse options that mean nothing for a tool that only stages messages. Raises SetupError."""
+    if said["effect"] == "read":
+        raise SetupError(f"{tool}: {SINK_ALONE}, which changes the world; leave out effect='read', or sink=.")
+    idle = [option for option in _NOT_OF_SINKS if said[option] != unsaid[option]]
+    if idle:
+        raise SetupError(
+            f"{tool}: {SINK_ALONE}, in one step that takes no lease and leaves no doubt; {', '.join(idle)} would do "
+            "nothing. Leave that out."
         )
 
 

@@ -1,15 +1,23 @@
 """What may be said of a tool and of a guard, checked where it is said."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Final, Literal, Required, TypeAlias, TypedDict, get_args
 
 import msgspec
 
 from twiceshy._arguments import Signature
 from twiceshy._marks import marks_sending
 from twiceshy._normalisers import NormaliserOption, checked_normalisers
-from twiceshy._option_checks import refuse_on_read, require_fit, require_kinds
+from twiceshy._option_checks import (
+    SINK_ALONE,
+    refuse_on_read,
+    refuse_on_sink,
+    require_fit,
+    require_kinds,
+    require_sink,
+)
 from twiceshy._pointers import require_arguments, require_lists
+from twiceshy._staged import Staged
 from twiceshy._wording import in_words
 from twiceshy.exceptions import SetupError
 from twiceshy_contract.names import EffectClass, KeyRule, KeyScope, OnDoubt, Repeat, ToolName
@@ -84,6 +92,18 @@ class ToolOptions(TypedDict, total=False):
     resource: ResourceRule | None
 
 
+class StageOptions(ToolOptions, total=False):
+    """The keyword options of `guard.tool` for a tool that stages messages and does nothing else.
+
+    `sink` names the destination. The function makes the messages and must be pure: it is called at every call, before
+    the service is asked. It returns a Mail, a Message, a dict (the payload), a text, or a list of these; where it
+    returns None, the call's arguments are the payload, or the Mail where they are those of one. What is about a lease
+    or about doubt means nothing here and is refused.
+    """
+
+    sink: Required[str]
+
+
 class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
     """The options with their defaults."""
 
@@ -118,6 +138,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
     compensation: Compensation | None = None
     simulator: Simulator | None = None
     resource: ResourceRule | None = None
+    sink: str | None = None
 
 
 _NAMES: Final = ToolRules.__struct_fields__
@@ -141,7 +162,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     deliver_seconds: float = 30
 
 
-def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
+def specify(function: Callable[..., Any], options: Mapping[str, Any]) -> ToolSpec:
     """Check what is said of a tool. Raises SetupError."""
     try:
         rules = ToolRules(**options)
@@ -157,22 +178,28 @@ def specify(function: Callable[..., Any], options: ToolOptions) -> ToolSpec:
     said = msgspec.structs.asdict(rules)
     _check_choices(name, rules)
     require_kinds(name, said)
+    if rules.sink is not None:
+        require_sink(name, rules.sink)
+        refuse_on_sink(name, said, _UNSAID)
     if rules.effect == "read":
         refuse_on_read(name, said, _UNSAID)
     require_seconds(name, wait_seconds=rules.wait_seconds, deadline_seconds=rules.deadline_seconds)
     roles = {"identity": rules.identity, "content": rules.content, "ignored": rules.ignored}
     require_lists(name, {**roles, "redacted": rules.redacted})
-    signature = Signature(name, function)
+    signature = Signature(name, function, result=None if rules.sink is None else Staged)
     require_arguments(name, [*rules.identity, *rules.content, *rules.ignored, *rules.redacted], signature.parameters)
     declaration = _declaration(name, rules)
     require_arguments(name, rules.normalisers, signature.parameters)
     require_fit(name, declaration, signature.parameters)
+    marks = marks_sending(function)
+    if marks and rules.sink is not None:
+        raise SetupError(f"{name}: {SINK_ALONE}; what is sent in effect.sending() is sent by a tool without sink=.")
     return ToolSpec(
         name=name,
         rules=rules,
         declaration=declaration,
         signature=signature,
-        marks_sending=marks_sending(function),
+        marks_sending=marks,
     )
 
 
@@ -204,7 +231,7 @@ def _check_choices(name: str, rules: ToolRules) -> None:
         raise SetupError(f"{name}: classify is {rules.classify!r}; give a function that reads an exception.")
 
 
-def _unknown(options: ToolOptions) -> str:
+def _unknown(options: Mapping[str, Any]) -> str:
     """Say which options there are not, and which were probably meant."""
     return " ".join(f"There is no option {name}{did_you_mean(name, _NAMES)}" for name in options if name not in _NAMES)
 
@@ -236,6 +263,7 @@ def _declaration(name: str, rules: ToolRules) -> ToolDeclaration:
         compensation=rules.compensation,
         simulator=rules.simulator,
         resource=rules.resource,
+        sink=rules.sink,
     )
     try:
         checked: ToolDeclaration = msgspec.convert(msgspec.to_builtins(declaration), ToolDeclaration)

@@ -112,14 +112,28 @@ def refused(problem: Problem, reference: EffectRef) -> RequestRefused:
 
 def unavailable(environment: Environment, reference: EffectRef, reason: str) -> GuardUnavailable:
     """Return the error for a service that gives no answer."""
-    if is_database(environment.url):
-        where, remedy = f"the guard embedded over {environment.url}", "See to the database, or call again later."
-    else:
-        where = f"the guard's service at {environment.url}"
-        remedy = "Start it with `twiceshy serve`, correct TWICESHY_URL, or call again later."
+    where, remedy = _place(environment)
     return GuardUnavailable(
         f"{reference.tool} did not run: {where} gives no answer ({reason}). {remedy}", effect=reference
     )
+
+
+def unstaged(environment: Environment, reference: EffectRef, reason: str) -> GuardUnavailable:
+    """Return the error for a staging that was not answered: it may be kept, and asking again does no harm."""
+    where, remedy = _place(environment)
+    return GuardUnavailable(
+        f"Nobody knows whether the messages of {reference.tool} are staged: {where} gives no answer ({reason}). "
+        f"{remedy} The same call, made again, stages them if they are not, and never twice.",
+        effect=reference,
+    )
+
+
+def _place(environment: Environment) -> tuple[str, str]:
+    """Say where the service is, and what to do where it is silent."""
+    if is_database(environment.url):
+        return f"the guard embedded over {environment.url}", "See to the database, or call again later."
+    where = f"the guard's service at {environment.url}"
+    return where, "Start it with `twiceshy serve`, correct TWICESHY_URL, or call again later."
 
 
 def _text(problem: Problem, reference: EffectRef) -> str:

@@ -12,6 +12,7 @@ from twiceshy._options import ToolSpec
 from twiceshy._restore import Misfit, is_opaque, refuse_opaque, restore, untag
 from twiceshy._results import returns_nothing
 from twiceshy._said import ended, note
+from twiceshy._staged import staged_of
 from twiceshy.exceptions import ClaimedByAnother, EffectRef, RecordError, RecordMismatch, Rejected
 from twiceshy_contract.effects import Outcome
 from twiceshy_contract.events import Source
@@ -123,6 +124,8 @@ def _claimed(answer: Replay, call: ToolCall, reference: EffectRef) -> ClaimedByA
 
 
 def _value(outcome: Outcome, spec: ToolSpec, reference: EffectRef) -> object:
+    if spec.rules.sink is not None:
+        return staged_of(outcome.result, reference)
     if is_opaque(outcome.result) and returns_nothing(spec):
         return None
     refuse_opaque(outcome.result, reference)

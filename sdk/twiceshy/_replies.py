@@ -52,6 +52,12 @@ def read_problem(reply: Reply) -> Problem | None:
     return problem
 
 
+def contract_of(reply: Reply | NoReply) -> int:
+    """Return the version of the contract that whoever replied speaks; 0 where that is not said."""
+    said = reply.contract if isinstance(reply, Reply) else None
+    return int(said[:9]) if said is not None and said.isdecimal() else 0
+
+
 def is_passing(problem: Problem) -> bool:
     """Tell whether a refusal is about the sender, not about what was sent: the same request may be taken later."""
     return problem.status in _PASSING

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+from collections.abc import Sequence
 
 import msgspec
 
@@ -13,25 +14,30 @@ from twiceshy._type_names import type_of_result
 from twiceshy.exceptions import EffectRef
 from twiceshy_contract.canonical import MAX_BYTES
 from twiceshy_contract.effects import CommitRequest, Opaque
+from twiceshy_contract.messages import Message
 from twiceshy_contract.refusals import Refusal
 
 _log = logging.getLogger("twiceshy")
 
 
-def commit_body(value: object, effect: EffectRef) -> bytes:
-    """Write the commit of what a tool returned; a result that cannot be kept becomes opaque, with a warning."""
+def commit_body(value: object, effect: EffectRef, staged: Sequence[Message] = ()) -> bytes:
+    """Write the commit of what a tool returned; a result that cannot be kept becomes opaque, with a warning.
+
+    The messages that the tool has staged go with it.
+    """
     try:
-        body = _body(encode_result(value, depth=2), effect, type_of_result(value))
+        body = _body(encode_result(value, depth=2), effect, staged, type_of_result(value))
     except Refusal as refusal:
-        return opaque_body(value, effect, f"it cannot be written as JSON: {refusal}")
+        return opaque_body(value, effect, f"it cannot be written as JSON: {refusal}", staged)
     except Exception as error:  # noqa: BLE001 - a property or model_dump of the tool's own may raise anything
-        return opaque_body(value, effect, f"it cannot be written as JSON: {said(error)}")
+        return opaque_body(value, effect, f"it cannot be written as JSON: {said(error)}", staged)
     if len(body) > MAX_BYTES:
-        return opaque_body(value, effect, f"it is larger than {MAX_BYTES} bytes")
+        beside = " with the messages that go with it" if staged else ""
+        return opaque_body(value, effect, f"it is larger than {MAX_BYTES} bytes{beside}", staged)
     return body
 
 
-def opaque_body(value: object, effect: EffectRef, reason: str) -> bytes:
+def opaque_body(value: object, effect: EffectRef, reason: str, staged: Sequence[Message] = ()) -> bytes:
     """Write the commit of a result of which only a digest is kept; one that cannot be written has none."""
     _log.warning(
         "The result of %s (effect %s) is not kept: %s A replay raises ResultNotKept, unless the tool is annotated "
@@ -45,7 +51,7 @@ def opaque_body(value: object, effect: EffectRef, reason: str) -> bytes:
         sha256=None if written is None else hashlib.sha256(written).hexdigest(),
         reason=clean(reason),
     )
-    return _body({OPAQUE: msgspec.to_builtins(opaque)}, effect)
+    return _body({OPAQUE: msgspec.to_builtins(opaque)}, effect, staged)
 
 
 def returns_nothing(spec: ToolSpec) -> bool:
@@ -106,8 +112,10 @@ def _written_or_none(value: object) -> bytes | None:
         return None
 
 
-def _body(result: object, effect: EffectRef, result_type: str | None = None) -> bytes:
+def _body(result: object, effect: EffectRef, staged: Sequence[Message], result_type: str | None = None) -> bytes:
     if effect.attempt is None or effect.fence is None:
         raise TypeError("a commit needs an attempt and a fence")
-    commit = CommitRequest(attempt=effect.attempt, fence=effect.fence, result=result, result_type=result_type)
+    commit = CommitRequest(
+        attempt=effect.attempt, fence=effect.fence, result=result, result_type=result_type, outbox=tuple(staged)
+    )
     return msgspec.json.encode(commit)

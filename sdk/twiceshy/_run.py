@@ -9,10 +9,10 @@ import msgspec
 
 from twiceshy._about import NOTHING, Said
 from twiceshy._ask import Answered, ask
-from twiceshy._children import Parent
 from twiceshy._drive import drive, drive_async
 from twiceshy._environment import Environment
 from twiceshy._fork import forked, forking
+from twiceshy._mail import Correspondent
 from twiceshy._numbering import Numbering
 from twiceshy._opening import Opening, ScriptOf, opened, told
 from twiceshy._recorded_run import Recorded
@@ -50,7 +50,7 @@ class Entered(msgspec.Struct, frozen=True):
 _ANY: Final = msgspec.json.Decoder(dict[str, object])
 
 
-class Run(Parent):
+class Run(Correspondent):
     """One execution of an agent. Use it as `with` or `async with`; all guarded calls inside belong to it.
 
     Leaving the block leaves the run open, so that a restarted process goes on under the same name. `finish=True`

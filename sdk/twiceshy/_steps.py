@@ -46,6 +46,14 @@ class RunTool(msgspec.Struct, frozen=True):
     effect: CurrentEffect
 
 
+class Render(msgspec.Struct, frozen=True):
+    """Let a stage-only tool make its messages; the driver gives back Returned or Raised. There is no effect yet."""
+
+    tool: str
+    function: Callable[..., Any]
+    bound: Bound
+
+
 class RunProbe(msgspec.Struct, frozen=True):
     """Ask a tool's probe; the driver gives back Returned or Raised. One that can be interrupted has a time limit."""
 
@@ -66,7 +74,7 @@ class Raised(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-Step: TypeAlias = Send | Sleep | Pause | Blocking | RunTool | RunProbe
+Step: TypeAlias = Send | Sleep | Pause | Blocking | RunTool | RunProbe | Render
 Given: TypeAlias = Reply | NoReply | Returned | Raised | None
 T = TypeVar("T")
 Flow: TypeAlias = Generator[Step, Given, T]
@@ -110,4 +118,12 @@ def run_tool(step: RunTool) -> Flow[Returned | Raised]:
     given = yield step
     if not isinstance(given, (Returned, Raised)):
         raise TypeError(f"the driver answered RunTool with {given!r}")
+    return given
+
+
+def render(step: Render) -> Flow[Returned | Raised]:
+    """Let a stage-only tool make its messages."""
+    given = yield step
+    if not isinstance(given, (Returned, Raised)):
+        raise TypeError(f"the driver answered Render with {given!r}")
     return given

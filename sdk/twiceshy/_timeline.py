@@ -8,12 +8,13 @@ from typing import Final
 
 import msgspec
 
-from twiceshy._in_brief import printable
+from twiceshy._in_brief import printable, quoted
 from twiceshy._recorded_calls import Call, RecordedCalls
 from twiceshy._recording import Recording
 from twiceshy._restore import is_opaque
 from twiceshy._sentences import sentence
 from twiceshy_contract.events import EventKind, OutcomeKind, Source
+from twiceshy_contract.replies import ReplyView
 
 OPEN: Final = "open"
 """The mark of a call whose outcome never reached the code."""
@@ -55,6 +56,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     arguments: object = msgspec.UNSET
     value: object = msgspec.UNSET
+
+
+class MailCard(msgspec.Struct, frozen=True, kw_only=True):
+    """Mail that came in beside the log; `at` is in microseconds since 1970."""
+
+    at: int
+    sentence: str
+    notes: tuple[str, ...] = ()
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -103,8 +112,32 @@ def card_of(call: Call, *, whole: bool = False, notes: tuple[str, ...] = ()) -> 
     )
 
 
-def lines_of(card: Card) -> Iterator[tuple[Part, ...]]:
+def mail_card(reply: ReplyView, at: int) -> MailCard:
+    """Make the card of a mail that answers the run's."""
+    thread = "" if reply.thread is None else f" in {reply.thread}"
+    answered = f": {quoted(reply.text)}" if reply.text else ""
+    notes = ("a machine says that it wrote it",) if reply.automatic else ()
+    said = f"{printable(reply.from_)} answered{thread} with {quoted(reply.subject)}{answered}"
+    return MailCard(at=at, sentence=f"{said}.", notes=notes)
+
+
+def lines_of(card: Card | MailCard) -> Iterator[tuple[Part, ...]]:
     """Lay out a card: what it is, its sentence, what became of it, and its payloads where it has them."""
+    if isinstance(card, MailCard):
+        yield (Part(f"{'':>5}", "number"), Part("  "), Part("reply", "kind"))
+    else:
+        yield _facts(card)
+    yield (Part(f"{_INDENT}{card.sentence}"),)
+    for note in card.notes:
+        yield (Part(f"{_INDENT}{printable(note)}", "note"),)
+    if isinstance(card, Card):
+        for name, payload in (("arguments", card.arguments), ("value", card.value)):
+            if payload not in (msgspec.UNSET, {}):
+                yield (Part(f"{_INDENT}{name}:", "mark"),)
+                yield from ((Part(f"{_INDENT}  {line}"),) for line in _pretty(payload))
+
+
+def _facts(card: Card) -> tuple[Part, ...]:
     answered = card.delivery is not None and card.delivery != card.seq + 1
     facts = [
         Part(f"{card.seq:>5}", "number"),
@@ -114,14 +147,7 @@ def lines_of(card: Card) -> Iterator[tuple[Part, ...]]:
         *([Part(f"in {printable(card.scope)}")] if card.scope else []),
         *(Part(mark, "alarm" if mark in _ALARMING else "mark") for mark in card.marks),
     ]
-    yield tuple(part for fact in facts for part in (fact, Part("  ")))[:-1]
-    yield (Part(f"{_INDENT}{card.sentence}"),)
-    for note in card.notes:
-        yield (Part(f"{_INDENT}{printable(note)}", "note"),)
-    for name, payload in (("arguments", card.arguments), ("value", card.value)):
-        if payload not in (msgspec.UNSET, {}):
-            yield (Part(f"{_INDENT}{name}:", "mark"),)
-            yield from ((Part(f"{_INDENT}  {line}"),) for line in _pretty(payload))
+    return tuple(part for fact in facts for part in (fact, Part("  ")))[:-1]
 
 
 def text_of(card: Card, margin: str = "") -> str:

@@ -17,6 +17,7 @@ from twiceshy._environment import Environment, home_of
 from twiceshy._flow import guarded
 from twiceshy._held_redaction import informed, informed_async
 from twiceshy._lost_threads import heed_thread
+from twiceshy._option_checks import SINK_ALONE
 from twiceshy._options import ToolSpec
 from twiceshy._probes import Look, probe_of
 from twiceshy._reads import read
@@ -52,6 +53,10 @@ class Tool(Generic[P, R]):
         self, environment: Environment, function: Callable[..., Any], spec: ToolSpec, keys: CallKeys | None = None
     ) -> None:
         functools.update_wrapper(self, function)
+        result = spec.signature.result
+        if result is not None:  # frameworks read here what a call returns
+            self.__signature__ = inspect.signature(function).replace(return_annotation=result)
+            self.__annotations__ = {**getattr(function, "__annotations__", {}), "return": result}
         self.name: Final = spec.name
         self._environment = environment
         self._function = function
@@ -87,7 +92,8 @@ class Tool(Generic[P, R]):
         if instance is None:
             return self
         if self._spec_of_method is None:
-            signature = Signature(self.name, self._function, is_bound=True)
+            result = self._spec.signature.result
+            signature = Signature(self.name, self._function, is_bound=True, result=result)
             self._spec_of_method = msgspec.structs.replace(self._spec, signature=signature)
         bound = types.MethodType(self._function, instance)
         return self._again(bound, self._spec_of_method, self._keys)
@@ -136,6 +142,11 @@ class Tool(Generic[P, R]):
         and by `guard.serve_probes()`. An `async def` probe is cut off after `timeout_seconds` (10); one that blocks
         needs a time limit of its own. It must change nothing.
         """
+        if self._spec.rules.sink is not None:
+            raise SetupError(
+                f"{self.name}: {SINK_ALONE}, which is never in doubt: there is nothing to probe. "
+                "`twiceshy outbox list` shows what became of its messages."
+            )
 
         def register(function: Any) -> Any:
             before = self._environment.probes.get(self.name)

@@ -1,10 +1,11 @@
 """What is wrong with what was said, in words that name the option: those of the library are about its own types."""
 
 import re
-from typing import Final
+from typing import Any, Final, get_args
 
 import msgspec
 
+from twiceshy_contract.destinations import DestinationName, EmailAddress
 from twiceshy_contract.names import NAME_FORM
 from twiceshy_contract.policies import POINTER_FORM
 
@@ -20,12 +21,26 @@ _KINDS: Final = {
     "object": "an object with members",
     "str": "a text",
 }
+_KEY: Final = "key` in `"
 _MATCHING: Final = " matching regex "
+
+
+def _form_of(kind: Any) -> str:
+    """Return how the pattern of a named kind of text begins in a message."""
+    return repr(get_args(kind)[1].pattern)[:-1]
+
+
 _FORMS: Final = {
     repr(NAME_FORM)[:-1]: " without '/' and control characters, and is not '.' or '..'",
     repr(POINTER_FORM)[:-1]: " that is a JSON Pointer: it begins with '/', such as '/title'",
     repr(r"^[A-Za-z0-9-]{1,100}$")[:-1]: " of letters, digits and '-'",
     repr(r"^[^\x00-\x1f\x7f]+$")[:-1]: " without control characters",
+    repr(r"^[^\x00-\x1f\x7f]*$")[:-1]: " in one line, without control characters",
+    repr(r"^[\x20-\x7e]*$")[:-1]: " in one line of printable ASCII characters",
+    repr(r"^[A-Za-z0-9._-]+$")[:-1]: " of letters, digits, '.', '-' and '_'",
+    _form_of(DestinationName): " of 1 to 100 letters, digits, '.', '-' and '_'",
+    repr(r"^[^\x00]*$")[:-1]: " without the character NUL",
+    _form_of(EmailAddress): " that is one e-mail address, such as ann@example.com",
 }
 _OF_OPTIONS: Final = ("key.", "arguments.")
 """Parts of a declaration whose members are options of their own."""
@@ -34,9 +49,11 @@ _OF_OPTIONS: Final = ("key.", "arguments.")
 def in_words(error: msgspec.ValidationError, subject: str = "it") -> str:
     """Say what is wrong and what may be said there; `subject` is what it is called where it is all that was said."""
     text, _, place = str(error).partition(" - at `")
-    where = place.rstrip("`").removeprefix("$").removeprefix(".")
+    where = place.rstrip("`").removeprefix(_KEY).removeprefix("$").removeprefix(".")
     for part in _OF_OPTIONS:
         where = where.removeprefix(part)
+    if place.startswith(_KEY):
+        where = f"a name in {where or subject}"
     field = _FIELD.fullmatch(text)
     if field is not None:
         inner = f"{where or subject}: " if where else ""
@@ -49,6 +66,8 @@ def in_words(error: msgspec.ValidationError, subject: str = "it") -> str:
     if where.endswith("_seconds"):
         kinds = kinds.replace("a number", "a number of seconds")
     kinds = kinds.replace("True or False or None", "True, False or None")
+    if " of length " in shape["bound"]:
+        kinds = kinds.replace("an object with members", "an object")
     got = (
         ""
         if shape["got"] is None

@@ -5,6 +5,7 @@
     ├── ToolArgumentError              (also a TypeError) arguments that cannot be taken; nothing began
     ├── NoRun                          a call outside a run and without a business key
     ├── NoEffect                       current_effect() outside a guarded tool
+    ├── MessageRefused                 (also a ValueError) what cannot be staged; says where and why
     ├── RecordingRefused               a file of recordings cannot be taken; says where and why
     └── EffectError                    about one effect: `effect` names it, `key` is its key
         ├── BeginError                 the service did not let the tool run
@@ -94,6 +95,7 @@ __all__ = [
     "KeyUsedByAnotherTool",
     "LeaseLost",
     "LoopLimitReached",
+    "MessageRefused",
     "NoEffect",
     "NoRun",
     "NotApplied",
@@ -152,8 +154,17 @@ class NoRun(GuardError):
 class NoEffect(GuardError):
     """There is no current effect here: call current_effect() inside a tool that the guard runs.
 
-    A thread that the tool started itself does not see it; hand the effect over as an argument.
+    A tool that only reads (effect="read") has none: nothing is recorded that a message could go with. A thread that the
+    tool started itself does not see it; hand the effect over as an argument.
     """
+
+
+class MessageRefused(GuardError, ValueError):
+    """The message cannot be staged; nothing was staged. Correct it. `path` is the place in it, as a JSON Pointer."""
+
+    def __init__(self, message: str = "", *, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class RecordingRefused(GuardError):

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from twiceshy._timeline import Card, Part, lines_of
+from twiceshy._timeline import Card, MailCard, Part, lines_of
 
 _STYLES: Final = {
     "number": "bold",
@@ -20,7 +20,7 @@ _STYLES: Final = {
 }
 
 
-def print_cards(cards: Iterable[Card]) -> int:
+def print_cards(cards: Iterable[Card | MailCard]) -> int:
     """Print cards one after the other; return how many there were."""
     count = 0
     for card in cards:

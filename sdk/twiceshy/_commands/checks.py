@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from twiceshy_contract.status import DatabaseView, EffectTally, StatusView
+from twiceshy_contract.status import DatabaseView, EffectTally, OutboxTally, StatusView
 from twiceshy_contract.wire import CONTRACT_VERSION
 
 Level = Literal["ok", "warn", "fail"]
@@ -86,6 +86,19 @@ def doubt(effects: EffectTally) -> Finding:
         level="warn",
         found=f"{effects.in_doubt} in doubt",
         advice="See `twiceshy effects list --state in_doubt`; settle each with `twiceshy effects resolve`.",
+    )
+
+
+def outbox(tally: OutboxTally) -> Finding:
+    """Judge what was staged: messages that wait for a person are not delivered by themselves."""
+    standing = {"dead": tally.dead, "unknown": tally.unknown, "parked": tally.parked}
+    if not any(standing.values()):
+        return Finding(check="outbox", level="ok", found=f"{tally.pending} to be sent, none waits for a person")
+    return Finding(
+        check="outbox",
+        level="warn",
+        found=", ".join(f"{count} {state}" for state, count in standing.items() if count),
+        advice="See `twiceshy outbox list`; send again with `twiceshy outbox redrive`, or take back what nobody wants.",
     )
 
 

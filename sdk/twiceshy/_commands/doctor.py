@@ -93,6 +93,7 @@ def _through(service: Service, *, is_token_given: bool) -> list[Finding]:
         checks.clock(status.now, before, after),
         *checks.database(status.database),
         checks.doubt(status.effects),
+        checks.outbox(status.outbox),
     ]
 
 
@@ -122,7 +123,12 @@ def _itself(database: str) -> list[Finding]:
             Finding(check="database", level="fail", found=f"{point.value} cannot be loaded ({error})", advice=advice)
         ]
     after = time.time()
-    return [checks.clock(seen.now, before, after), *checks.database(seen.database), checks.doubt(seen.effects)]
+    return [
+        checks.clock(seen.now, before, after),
+        *checks.database(seen.database),
+        checks.doubt(seen.effects),
+        checks.outbox(seen.outbox),
+    ]
 
 
 def _spool() -> Finding:

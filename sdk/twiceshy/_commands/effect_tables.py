@@ -28,6 +28,9 @@ def print_effect(effect: EffectView) -> None:
     """Print everything about one effect."""
     print_facts(_facts(effect))
     _print_attempts(effect.attempts)
+    if effect.messages:
+        rows = ((str(message),) for message in effect.messages)
+        print_table(("message",), rows, title="Staged (`twiceshy outbox show` tells what became of each)")
     if effect.evidence:
         _print_evidence(effect.evidence)
 

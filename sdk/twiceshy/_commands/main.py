@@ -15,12 +15,14 @@ import click
 
 from twiceshy._commands.approvals import approvals
 from twiceshy._commands.completion import completion
+from twiceshy._commands.destinations import destinations
 from twiceshy._commands.doctor import doctor
 from twiceshy._commands.effects import effects
 from twiceshy._commands.flags import flags
 from twiceshy._commands.groups import Group
 from twiceshy._commands.holds import holds
 from twiceshy._commands.keys import keys
+from twiceshy._commands.outbox import outbox
 from twiceshy._commands.policy import policy
 from twiceshy._commands.runs import runs
 from twiceshy._commands.sagas import sagas
@@ -109,5 +111,7 @@ def main() -> None:
     """Twiceshy: when an action must not happen twice."""
 
 
-for command in (approvals, completion, doctor, effects, flags, holds, keys, policy, runs, sagas, spool, tools):
+for command in (
+    approvals, completion, destinations, doctor, effects, flags, holds, keys, outbox, policy, runs, sagas, spool, tools,
+):  # fmt: skip
     main.add_command(command)

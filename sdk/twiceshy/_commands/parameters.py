@@ -2,8 +2,9 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
+from uuid import UUID
 
 import click
 import msgspec
@@ -11,11 +12,13 @@ import msgspec
 from twiceshy._commands.service import Service
 from twiceshy._settings import DEFAULT_URL
 from twiceshy._transports.base import Request
+from twiceshy_contract.destinations import DestinationName
 from twiceshy_contract.names import RunName, ToolName
 from twiceshy_contract.refusals import JsonValue, Refusal
 from twiceshy_contract.strict_json import decode
 
 _COMPLETION_SECONDS = 0.5
+_EPOCH_DIGITS: Final = 9
 
 
 class _Named(msgspec.Struct):
@@ -25,9 +28,35 @@ class _Named(msgspec.Struct):
 
 
 class _Names(msgspec.Struct):
-    """All tools."""
+    """All things of a kind."""
 
     items: tuple[_Named, ...]
+
+
+class MessageName(NamedTuple):
+    """A message as it is named: by its id, or with its epoch, as receivers see it."""
+
+    id: UUID
+    epoch: int | None
+
+
+def message_name(context: click.Context, parameter: click.Parameter, value: str | None) -> MessageName | None:
+    """Read the id of a message, or `id.epoch`."""
+    if value is None:
+        return None
+    text, dot, epoch = value.partition(".")
+    try:
+        return MessageName(UUID(text), _epoch(epoch) if dot else None)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} is no message: name its id, a UUID, or id.epoch as its receiver saw it.", context, parameter
+        ) from error
+
+
+def _epoch(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > _EPOCH_DIGITS:
+        raise ValueError(text)
+    return int(text)
 
 
 def run_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -45,16 +74,42 @@ def tool_name(context: click.Context, parameter: click.Parameter, value: str | N
     return _checked("tool", ToolName, context, parameter, value)
 
 
+def destination_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Check the name of a destination."""
+    if value is None:
+        return None
+    try:
+        return str(msgspec.convert(value, DestinationName))
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise click.BadParameter(
+            f"{value!r} is not the name of a destination: it has 1 to 100 letters, digits, dots, dashes and "
+            "underscores.",
+            context,
+            parameter,
+        ) from error
+
+
 def declared_tools(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of declared tools: ask the service, briefly; without an answer there are none."""
+    """Complete the names of declared tools."""
     del parameter
+    return _completed(context, "/v1/tools", incomplete)
+
+
+def declared_destinations(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of destinations."""
+    del parameter
+    return _completed(context, "/v1/destinations", incomplete)
+
+
+def _completed(context: click.Context, path: str, incomplete: str) -> list[str]:
+    """Ask the service for names, briefly; without an answer there are none."""
     try:
         service = Service(context.params.get("url") or DEFAULT_URL, context.params.get("token"))
-        request = Request(method="GET", path="/v1/tools", timeout_seconds=_COMPLETION_SECONDS)
+        request = Request(method="GET", path=path, timeout_seconds=_COMPLETION_SECONDS)
         names, _ = service.ask(request, _Names)
     except click.ClickException:
         return []
-    return [tool.name for tool in names.items if tool.name.startswith(incomplete)]
+    return [named.name for named in names.items if named.name.startswith(incomplete)]
 
 
 def in_path(name: str) -> str:

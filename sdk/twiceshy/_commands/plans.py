@@ -78,7 +78,7 @@ def carry_out(service: Service, wanted: Wanted, *, dry_run: bool, yes: bool, as_
     has_changes = any(planned.change != "unchanged" for planned in plan.items)
     if not dry_run and has_changes:
         if not yes:
-            _agree()
+            agree()
         seen = {one.name: 0 if one.before is None else one.before.version for one in plan.items}
         _, body = service.ask(_request("apply", {"tools": wanted.declarations, "seen": seen}), _Plan)
     if as_json:
@@ -149,12 +149,13 @@ def _sum(plan: _Plan) -> str:
     return f"{counts['new']} new, {changed} changed, {counts['unchanged']} unchanged.{less}"
 
 
-def _agree() -> None:
+def agree(question: str | None = None, otherwise: str = "Nothing was applied.") -> None:
     """Ask on a terminal. Raises where nobody is there to be asked, and where the answer is no."""
     if not is_anybody_there():
-        raise click.UsageError("Nobody can be asked here: add --yes to apply the plan, or --dry-run only to see it.")
-    if not click.confirm("Apply this?", err=True):
-        raise NotTaken("Nothing was applied.")
+        ways = "to apply the plan, or --dry-run only to see it" if question is None else "to do it"
+        raise click.UsageError(f"Nobody can be asked here: add --yes {ways}.")
+    if not click.confirm(question or "Apply this?", err=True):
+        raise NotTaken(otherwise)
 
 
 def is_anybody_there() -> bool:

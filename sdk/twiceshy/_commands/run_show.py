@@ -1,6 +1,6 @@
 """`twiceshy runs show`: a run, its effects, and the timeline of its log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,6 +14,7 @@ from twiceshy._commands.recorded_runs import Where, event_range, fetched, record
 from twiceshy._commands.recordings import said_plainly
 from twiceshy._commands.run_facts import one_line
 from twiceshy._commands.run_notes import Notes, notes_of
+from twiceshy._commands.run_replies import joined, print_replies, replies_of
 from twiceshy._commands.service import Service, of_service, print_json, with_json
 from twiceshy._commands.tables import Cell, print_facts, print_line, print_table, state_of
 from twiceshy._recording import Recording
@@ -21,6 +22,7 @@ from twiceshy._timeline import Card, cards
 from twiceshy._transports.base import Request
 from twiceshy_contract.effects import EffectSummary
 from twiceshy_contract.forks import LiveTerms
+from twiceshy_contract.replies import ReplyView
 from twiceshy_contract.runs import RunAbout, RunView
 
 
@@ -52,7 +54,8 @@ def show(*, run: str | None, file: str | None, as_json: bool, url: str | None, t
 def _print_run(service: Service, run: str, said: dict[str, Any], *, as_json: bool) -> None:
     head, body = service.ask(Request(method="GET", path=f"/v1/runs/{in_path(run)}"), RunView)
     listing = gather(service, "/v1/effects", {"run": run}, Page[EffectSummary], limit=None, total=head.effects)
-    shown = {"run": msgspec.Raw(body), "effects": listing.raw[::-1]}
+    replies = replies_of(service, run, head.effects)
+    shown = {"run": msgspec.Raw(body), "effects": listing.raw[::-1], "replies": replies.raw}
     with said_plainly(), fetched(service, run) if head.events else nullcontext() as recording:
         if as_json and recording is None:
             print_json(msgspec.json.encode(shown))
@@ -66,7 +69,9 @@ def _print_run(service: Service, run: str, said: dict[str, Any], *, as_json: boo
         if effects:
             _print_effects(effects)
         if recording is not None:
-            _print_timeline(recording, said, notes)
+            _print_timeline(recording, said, notes, replies.items)
+        else:
+            print_replies(replies.items)
 
 
 def _print_recording(recording: Recording, said: dict[str, Any], *, as_json: bool) -> None:
@@ -82,10 +87,13 @@ def _cards(recording: Recording, said: dict[str, Any], notes: Notes) -> Iterator
     return cards(recording, first=first, last=last, whole=said["full"], notes=notes)
 
 
-def _print_timeline(recording: Recording, said: dict[str, Any], notes: Notes) -> None:
+def _print_timeline(
+    recording: Recording, said: dict[str, Any], notes: Notes, replies: Sequence[ReplyView] = ()
+) -> None:
     print_line("")
-    first, whole = said["events"][0], len(recording)
-    if not print_cards(_cards(recording, said, notes)):
+    (first, last), whole = said["events"], len(recording)
+    is_whole = first == 1 and last is None
+    if not print_cards(joined(_cards(recording, said, notes), replies, whole=is_whole)):
         beyond = f" and ends before event {first}" if first > whole else ""
         print_line(f"No calls there: the log has {_counted(whole, 'event')}{beyond}.")
 

@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
@@ -14,7 +14,7 @@ from twiceshy._settings import DEFAULT_URL, EMBEDDED_URL, TOKEN_VARIABLE, URL_VA
 from twiceshy._transports.base import NoReply, Reply, Request, Transport
 from twiceshy._transports.connect import connect
 from twiceshy.exceptions import SetupError
-from twiceshy_contract.problems import Problem
+from twiceshy_contract.problems import FieldError, Problem
 
 T = TypeVar("T")
 _NO_RUN: Final = re.compile(r"There is no run (?:'.*?'|\".*?\")(?=[. ])", re.DOTALL)
@@ -49,11 +49,12 @@ class Strange(click.ClickException):
 
 
 class Refused(click.ClickException):
-    """The service refused; `code` is the problem's."""
+    """The service refused; `code` is the problem's, `errors` are the places in the request that are wrong."""
 
-    def __init__(self, message: str, code: str) -> None:
+    def __init__(self, message: str, code: str, errors: Sequence[FieldError] = ()) -> None:
         super().__init__(message)
         self.code = code
+        self.errors = tuple(errors)
 
 
 class Service:
@@ -155,4 +156,4 @@ def _refused(problem: Problem) -> Refused:
     if missing is not None:
         return Refused(f"{missing[0]}. `twiceshy runs list` shows those there are.", problem.code)
     places = "".join(f"\n  {error.path or 'the body'}: {error.message}" for error in problem.errors)
-    return Refused(f"{problem.title}. {problem.detail}{places}", problem.code)
+    return Refused(f"{problem.title}. {problem.detail}{places}", problem.code, problem.errors)

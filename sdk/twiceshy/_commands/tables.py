@@ -16,8 +16,19 @@ _COLOURS: Final = {
     "in_doubt": "bold yellow",
     "executing": "cyan",
     "stuck": "bold yellow",
+    "active": "green",
+    "delivered": "green",
+    "claimed": "cyan",
+    "sending": "cyan",
+    "half_open": "yellow",
+    "paused": "yellow",
+    "parked": "yellow",
+    "unknown": "bold yellow",
+    "dead": "red",
+    "disabled": "red",
+    "open": "red",
 }
-_DIM: Final = ("pending", "finished", "cancelled")
+_DIM: Final = ("pending", "finished", "cancelled", "withdrawn", "closed")
 
 Cell = str | int | float | Text | None
 
@@ -48,9 +59,10 @@ def print_line(text: str) -> None:
     click.echo(_printable(text))
 
 
-def state_of(state: str, note: str = "") -> Text:
-    """Return a state in its colour."""
-    return Text(f"{state}{note}", style=_COLOURS.get(state, "dim" if state in _DIM else ""))
+def state_of(state: str, note: str = "", *, count: int | None = None) -> Text:
+    """Return a state in its colour, or a count of what is in that state."""
+    said = f"{state}{note}" if count is None else str(count)
+    return Text(said, style=_COLOURS.get(state, "dim" if state in _DIM else ""))
 
 
 def moment(instant: str | None) -> str | None:

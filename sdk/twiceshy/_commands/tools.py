@@ -28,7 +28,7 @@ from twiceshy_contract.names import EffectClass, KeyRule
 
 _NO_TOOLS: Final = "No tools are declared. The SDK declares those it decorates; so does `twiceshy tools apply`."
 _ROLES: Final = ("identity", "content", "ignored")
-_RULES: Final = ("approval", "compensation", "probe", "resource", "simulator", "fork", "loop_limit")
+_RULES: Final = ("approval", "compensation", "probe", "resource", "simulator", "fork", "loop_limit", "sink")
 _NUMBERS: Final = ("lease_seconds", "attempts", "backoff_seconds", "provider_window_seconds")
 
 

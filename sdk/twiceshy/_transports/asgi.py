@@ -7,11 +7,13 @@ from typing import Any, Final, Self, TypeAlias
 from urllib.parse import unquote
 
 from twiceshy._transports.base import Reply, Request
+from twiceshy_contract.wire import CONTRACT_HEADER
 
 App: TypeAlias = Callable[..., Awaitable[None]]
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 _VERSIONS: Final = {"version": "3.0", "spec_version": "2.4"}
 _GONE: Final = {"type": "http.disconnect"}
+_CONTRACT: Final = CONTRACT_HEADER.lower().encode()
 
 
 class NotStarted(Exception):
@@ -81,6 +83,7 @@ class _Exchange:
             content_type=said.get(b"content-type", ""),
             body=b"".join(self._received),
             retry_after=said.get(b"retry-after"),
+            contract=said.get(_CONTRACT),
         )
 
     async def receive(self) -> dict[str, Any]:

@@ -31,12 +31,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back."""
+    """What came back. `contract` is the version of the contract that the service says it speaks."""
 
     status: int
     content_type: str
     body: bytes
     retry_after: str | None = None
+    contract: str | None = None
 
 
 class NoReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ def replies_of(reply: Reply | NoReply, count: int) -> Sequence[Reply | NoReply] 
         return [NoReply(reason=f"a batch whose answer cannot be read: {error}")] * count
     if len(answers) != count:
         return [NoReply(reason=f"a batch of {count} requests that has {len(answers)} answers")] * count
-    return [_reply(answer) for answer in answers]
+    return [_reply(answer, reply.contract) for answer in answers]
 
 
 def is_for_alone(reply: Reply | NoReply) -> bool:
@@ -69,6 +69,6 @@ def is_for_alone(reply: Reply | NoReply) -> bool:
     return isinstance(reply, Reply) and reply.status == _TOO_LARGE
 
 
-def _reply(answer: _Answer) -> Reply:
+def _reply(answer: _Answer, contract: str | None) -> Reply:
     kind = "application/json" if answer.status < 400 else PROBLEM_JSON
-    return Reply(status=answer.status, content_type=kind, body=bytes(answer.body))
+    return Reply(status=answer.status, content_type=kind, body=bytes(answer.body), contract=contract)

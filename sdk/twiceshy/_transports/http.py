@@ -20,7 +20,7 @@ from pyreqwest.request import RequestBuilder, SyncRequestBuilder
 
 from twiceshy._transports.base import NoReply, Reply, Request, authorization, headers, new_request_id, no_reply
 from twiceshy._transports.plain import PlainTransport
-from twiceshy_contract.wire import REQUEST_ID_HEADER
+from twiceshy_contract.wire import CONTRACT_HEADER, REQUEST_ID_HEADER
 
 _CONNECT_TIMEOUT = timedelta(seconds=5)
 _EXIT_SECONDS = 0.02
@@ -53,6 +53,7 @@ class HttpTransport:
                 content_type=response.get_header("Content-Type") or "",
                 body=bytes(response.bytes()),
                 retry_after=response.get_header("Retry-After"),
+                contract=response.get_header(CONTRACT_HEADER),
             )
         except PyreqwestError as error:
             return no_reply(_reason(error), request_id)
@@ -71,6 +72,7 @@ class HttpTransport:
                 content_type=response.get_header("Content-Type") or "",
                 body=bytes(await response.bytes()),
                 retry_after=response.get_header("Retry-After"),
+                contract=response.get_header(CONTRACT_HEADER),
             )
         except PyreqwestError as error:
             return no_reply(_reason(error), request_id)

@@ -5,7 +5,7 @@ import http.client
 from urllib.parse import urlsplit
 
 from twiceshy._transports.base import NoReply, Reply, Request, authorization, headers, new_request_id, no_reply
-from twiceshy_contract.wire import REQUEST_ID_HEADER
+from twiceshy_contract.wire import CONTRACT_HEADER, REQUEST_ID_HEADER
 
 _LARGEST_REPLY = 8 * 2**20
 
@@ -37,6 +37,7 @@ class PlainTransport:
                 content_type=response.getheader("Content-Type", ""),
                 body=response.read(_LARGEST_REPLY),
                 retry_after=response.getheader("Retry-After"),
+                contract=response.getheader(CONTRACT_HEADER),
             )
         except (OSError, http.client.HTTPException) as error:
             return no_reply(f"{type(error).__name__}: {error}", request_id)

@@ -9,6 +9,7 @@ import msgspec
 
 from twiceshy import Guard, ToolOptions
 from twiceshy._transports.base import NoReply, Reply, Request
+from twiceshy_contract.wire import CONTRACT_VERSION
 
 Answer: TypeAlias = "Reply | NoReply | Callable[[Request], Reply | NoReply]"
 KEY = "0f" * 32
@@ -92,7 +93,12 @@ def given(answer: Answer, request: Request) -> Reply | NoReply:
 
 
 def answered(status: int, body: object) -> Reply:
-    return Reply(status=status, content_type="application/json", body=msgspec.json.encode(body))
+    return Reply(
+        status=status,
+        content_type="application/json",
+        body=msgspec.json.encode(body),
+        contract=str(CONTRACT_VERSION),
+    )
 
 
 def declared(request: Request) -> Reply:

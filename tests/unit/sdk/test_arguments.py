@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sdk.scripted import ScriptedService, committed, executes
-from twiceshy import Guard, SetupError, ToolArgumentError
+from twiceshy import Guard, SetupError, ToolArgumentError, ToolOptions
 from twiceshy._arguments import Signature
 from twiceshy._restore import Misfit
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_guarded_is_refused_where_it_is_declared(serve: Serve, th
         {"colour": "red"},
     ],
 )
-def test_options_that_mean_nothing_are_refused_where_they_are_declared(serve: Serve, options: dict[str, Any]) -> None:
+def test_options_that_mean_nothing_are_refused_where_they_are_declared(serve: Serve, options: ToolOptions) -> None:
     guard, _ = serve()
     with pytest.raises(SetupError):
 

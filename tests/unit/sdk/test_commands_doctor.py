@@ -22,7 +22,7 @@ from twiceshy._commands import checks, main
 from twiceshy._spool_file import SpoolFile
 from twiceshy._spool_record import Undelivered
 from twiceshy._transports.base import Reply
-from twiceshy_contract.status import DatabaseStatus, DatabaseView, EffectTally, StatusView
+from twiceshy_contract.status import DatabaseStatus, DatabaseView, EffectTally, OutboxTally, StatusView
 
 GIB = 2**30
 FILE = DatabaseView(
@@ -30,11 +30,23 @@ FILE = DatabaseView(
     durability={"journal_mode": "wal", "synchronous": "full"}, is_durable=True, free_bytes=2 * GIB,
 )  # fmt: skip
 STATUS = StatusView(
-    version=metadata.version("twiceshy"), contract=3, now="2026-10-12T14:00:00Z", lanes=1, database=FILE,
+    version=metadata.version("twiceshy"), contract=4, now="2026-10-12T14:00:00Z", lanes=1, database=FILE,
     effects=EffectTally(in_doubt=0, executing=2),
 )  # fmt: skip
 EPOCH = datetime(2026, 10, 12, 14, tzinfo=UTC).timestamp()
-HEALTHY = ["settings", "service", "token", "versions", "clock", "database", "durability", "room", "doubt", "spool"]
+HEALTHY = [
+    "settings",
+    "service",
+    "token",
+    "versions",
+    "clock",
+    "database",
+    "durability",
+    "room",
+    "doubt",
+    "outbox",
+    "spool",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +96,7 @@ def test_the_findings_are_json_as_well() -> None:
         ({"version": "9.9.9"}, "versions", "warn", "Install the same version of both"),
         ({"contract": 99}, "versions", "warn", "contract 99"),
         ({"effects": EffectTally(in_doubt=3, executing=0)}, "doubt", "warn", "twiceshy effects list --state in_doubt"),
+        ({"outbox": OutboxTally(dead=2, unknown=1)}, "outbox", "warn", "twiceshy outbox redrive"),
         ({"database": replace(FILE, revision="0001", is_current=False)}, "database", "fail", "twiceshy migrate"),
         ({"database": replace(FILE, free_bytes=GIB // 2)}, "room", "warn", "0.5 GiB"),
         ({"database": replace(FILE, free_bytes=1)}, "room", "fail", "Make room"),
@@ -213,7 +226,9 @@ def test_a_database_is_looked_at_through_the_server_that_is_installed(monkeypatc
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: examine)
     result = CliRunner().invoke(main, ["doctor", "--database", "good"])
     assert result.exit_code == 0, result.output
-    assert levels(result) == dict.fromkeys(["settings", "clock", "database", "durability", "doubt", "spool"], "ok")
+    assert levels(result) == dict.fromkeys(
+        ["settings", "clock", "database", "durability", "doubt", "outbox", "spool"], "ok"
+    )
     refused = CliRunner().invoke(main, ["doctor", "--database", "bad"])
     assert (refused.exit_code, "It is bad." in refused.output) == (1, True)
 

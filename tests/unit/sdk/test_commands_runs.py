@@ -42,6 +42,7 @@ PAGES = {
     "/v1/runs/a%20b": RUN,
     "/v1/effects?run=a+b&limit=500": {"items": [numbered(3), numbered(2)], "next": "p2"},
     "/v1/effects?run=a+b&limit=500&after=p2": {"items": [numbered(1)], "next": None},
+    "/v1/runs/a%20b/replies?limit=500": {"items": [], "next": None},
 }
 
 
@@ -57,7 +58,8 @@ def test_a_run_is_shown_with_all_its_effects_oldest_first() -> None:
 
 def test_a_run_as_json_is_the_run_and_its_effects_oldest_first() -> None:
     result = run(answering([], lambda _, path: answered(200, PAGES[path])), "runs", "show", "a b", "--json")
-    assert msgspec.json.decode(result.output) == {"run": RUN, "effects": [numbered(1), numbered(2), numbered(3)]}
+    effects = [numbered(1), numbered(2), numbered(3)]
+    assert msgspec.json.decode(result.output) == {"run": RUN, "effects": effects, "replies": []}
 
 
 def test_a_run_is_finished_in_the_way_that_is_said() -> None:
@@ -132,14 +134,14 @@ def test_a_tool_that_may_run_is_named_or_written_as_json() -> None:
 
 def test_a_fork_is_shown_with_its_terms_and_listed_by_its_parent() -> None:
     asked: Asked = []
-    pages = {"/v1/runs/why": FORK, "/v1/effects?run=why&limit=500": {"items": [], "next": None}}
+    empty: dict[str, object] = {"items": [], "next": None}
+    pages = {"/v1/runs/why": FORK, "/v1/effects?run=why&limit=500": empty, "/v1/runs/why/replies?limit=500": empty}
     shown = run(answering(asked, lambda _, path: answered(200, pages[path])), "runs", "show", "why")
     assert [line.split(maxsplit=2)[:3] for line in shown.output.splitlines() if "fork of" in line] == [
         ["fork", "of", "a b"]
     ]
     assert '{"tool":"pay","calls":1}' in shown.output
-    empty = answered(200, {"items": [], "next": None})
-    run(answering(asked, lambda *_: empty), "runs", "list", "--parent", "a b")
+    run(answering(asked, lambda *_: answered(200, empty)), "runs", "list", "--parent", "a b")
     assert asked[-1][1] == "/v1/runs?parent=a+b&limit=50"
 
 

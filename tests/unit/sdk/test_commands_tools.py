@@ -18,7 +18,7 @@ DEFAULTS: dict[str, Any] = {
     "lease_seconds": 30, "attempts": 5, "backoff_seconds": 1, "provider_window_seconds": None, "declared_by": "person",
     "provider_key_header": None, "retention_seconds": None, "repeat": "replay", "on_doubt": None, "share": None,
     "loop_limit": None, "redacted": [], "settle_seconds": 10, "fork": "auto", "approval": None, "compensation": None,
-    "probe": None, "simulator": None, "resource": None,
+    "probe": None, "simulator": None, "resource": None, "sink": None,
 }  # fmt: skip
 
 RULED: dict[str, Any] = {"approval": {"quorum": 2, "four_eyes": True}, "loop_limit": 3}

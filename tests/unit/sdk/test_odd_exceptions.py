@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
 from tests.unit.sdk.scripted import ScriptedService, committed, executes, failed
-from twiceshy import Guard, NotApplied, Rejected, RunSuspended
+from twiceshy import Guard, NotApplied, Rejected, RunSuspended, ToolOptions
 
 Serve = Callable[..., tuple[Guard, ScriptedService]]
 
@@ -59,7 +59,9 @@ Misspoken: Any = type("Misspoken", (Exception,), {"__str__": lambda _: 5})
 """An exception that is shown as something that is no text."""
 
 
-def reported(serve: Serve, error: BaseException, state: str, **options: Any) -> tuple[dict[str, Any], BaseException]:
+def reported(
+    serve: Serve, error: BaseException, state: str, **options: Unpack[ToolOptions]
+) -> tuple[dict[str, Any], BaseException]:
     """Let a tool raise; return what was reported of it and what the caller saw."""
     guard, service = serve(executes(), failed(state))
 

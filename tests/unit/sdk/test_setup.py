@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from twiceshy import Guard, SetupError
+from twiceshy import Guard, SetupError, ToolOptions
 
 guard = Guard("http://127.0.0.1:1", spool=None)
 
@@ -47,7 +47,7 @@ async def pay_soon(to: str) -> str:
     ],
 )
 def test_an_option_that_means_nothing_is_refused_with_what_was_meant(
-    options: dict[str, Any], words: tuple[str, ...]
+    options: ToolOptions, words: tuple[str, ...]
 ) -> None:
     with pytest.raises(SetupError) as caught:
 
@@ -65,7 +65,8 @@ def test_paths_into_arguments_are_taken_also_where_any_argument_is() -> None:
 
 @pytest.mark.parametrize("option", ["identity", "content", "ignored", "redacted", "normalisers"])
 def test_what_keywords_take_lies_below_their_name(option: str) -> None:
-    options: dict[str, Any] = {option: {"/pin": "utc"} if option == "normalisers" else ["/pin"]}
+    said: Any = {option: {"/pin": "utc"} if option == "normalisers" else ["/pin"]}
+    options: ToolOptions = said
     with pytest.raises(SetupError, match=r"'/pin' leads to no argument; .* did you mean '/more/pin'\?"):
 
         @Guard("http://127.0.0.1:1", spool=None).tool(**options)

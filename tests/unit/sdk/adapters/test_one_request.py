@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import aiohttp
 import httpx
@@ -15,7 +15,7 @@ import twiceshy
 from tests.unit.sdk.adapters.loopback import Loopback, free_url, says, serving
 from tests.unit.sdk.adapters.recorded import GUARD, calls, recorded
 from tests.unit.sdk.scripted import ScriptedService, executes, failed
-from twiceshy import Guard
+from twiceshy import Guard, ToolOptions
 
 Serve = Callable[..., tuple[Guard, ScriptedService]]
 Send = Callable[[str], Any]
@@ -52,11 +52,12 @@ def by_async_httpx(url: str) -> None:
 SENDING = [by_requests, by_httpx, by_httpx2, by_aiohttp, by_async_httpx]
 
 
-def told(serve: Serve, act: Callable[[], Any], **options: Any) -> str:
+def told(serve: Serve, act: Callable[[], Any], **options: Unpack[ToolOptions]) -> str:
     """Call a tool that acts; return what the service is told of its error."""
     guard, service = serve(executes(), failed("pending"))
+    said: ToolOptions = {"deadline_seconds": 0, **options}
 
-    @guard.tool(deadline_seconds=0, **options)
+    @guard.tool(**said)
     def pay() -> None:
         act()
 
