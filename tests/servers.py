@@ -32,6 +32,8 @@ class PostgresServer:
         self._binaries = _binaries(self._folder)
         self._data = self._folder / "data"
         self._data.mkdir()
+        self._locales = self._folder / "locales"
+        self._locales.mkdir()
         if _is_root():
             os.chown(self._data, _NOBODY, _NOBODY)
         self._port = _free_port()
@@ -58,6 +60,7 @@ class PostgresServer:
             self._process = subprocess.Popen(
                 command,
                 cwd=self._data,
+                env={**os.environ, "LOCPATH": str(self._locales)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -66,6 +69,14 @@ class PostgresServer:
                 extra_groups=() if _is_root() else None,
             )
         self._wait_until_ready()
+
+    def learn(self, locale: str) -> bool:
+        """Let databases be made with this locale, as `en_US`, in UTF-8; say whether this machine can compile it."""
+        compiler = shutil.which("localedef")
+        if compiler is None:
+            return False
+        compile_it = [compiler, "-i", locale, "-f", "UTF-8", str(self._locales / f"{locale}.UTF-8")]
+        return subprocess.run(compile_it, check=False, capture_output=True).returncode == 0
 
     def stop(self) -> None:
         """Stop the server: politely, then not."""

@@ -15,11 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from guard.demo import command
+from guard.demo.deliveries import Delivery
 from guard.demo.processes import ChildFailed, Children
 from guard.demo.table import Line, wrong
 
 _TWICESHY = Path(sysconfig.get_path("scripts")) / "twiceshy"
-_SECONDS = 60
+_SECONDS = 120
 
 DROP = Line(
     accident="drop",
@@ -31,6 +32,7 @@ DROP = Line(
     states=("executing", "in_doubt", "succeeded"),
     settled="the call reported unknown; applied (fence 1): the calendar has hold 9",
 )
+LOST = Delivery(kind="mail", title="The mail to the guest", arrived=0, kept=0, told="pending")
 
 
 def _start(temporary: Path, *options: str) -> subprocess.Popen[str]:
@@ -66,18 +68,29 @@ def _wait_for(happens: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_each_accident_books_twice_without_the_guard_and_once_with_it(tmp_path: Path) -> None:
+def test_each_accident_books_twice_without_the_guard_once_with_it_and_each_message_comes_once(
+    tmp_path: Path,
+) -> None:
     demo = _start(tmp_path, "--json")
     printed, complaints = demo.communicate(timeout=_SECONDS)
     assert (demo.returncode, complaints) == (0, "")
+    played = json.loads(printed)
     assert [
         (row["accident"], row["without_guard"], row["with_guard"], row["states"], row["wrong"])
-        for row in json.loads(printed)
+        for row in played["accidents"]
     ] == [
         ("drop", 2, 1, ["executing", "in_doubt", "succeeded"], None),
         ("rephrase", 2, 1, ["executing", "succeeded"], None),
         ("race", 2, 1, ["executing", "succeeded"], None),
         ("kill", 2, 1, ["executing", "in_doubt", "succeeded"], None),
+    ]
+    assert [(row["kind"], row["arrived"], row["kept"], row["wrong"]) for row in played["deliveries"]] == [
+        ("webhook", 2, 1, None),
+        ("mail", 1, 1, None),
+    ]
+    assert [row["told"].partition(":")[0] for row in played["deliveries"]] == [
+        "delivered",
+        "unknown, twice; taken back",
     ]
     assert list(tmp_path.iterdir()) == []
 
@@ -134,21 +147,26 @@ def test_what_the_file_should_not_hold_is_named(line: Line, said: str) -> None:
 
 def test_the_demo_exits_with_1_and_names_the_wrong_line(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = msgspec.structs.replace(DROP, with_guard=(9, 10))
-    monkeypatch.setattr(command, "_played", lambda _folder: [DROP, twice])
+    monkeypatch.setattr(command, "_played", lambda _folder: ([DROP, twice], [LOST]))
     ran = CliRunner().invoke(command.demo, ["--json"])
     assert ran.exit_code == 1
-    assert ran.stderr == "Wrong: The connection drops: with the guard the calendar has 2 entries instead of one.\n"
-    assert [row["with_guard"] for row in json.loads(ran.stdout)] == [1, 2]
+    assert ran.stderr == (
+        "Wrong: The connection drops: with the guard the calendar has 2 entries instead of one.\n"
+        "Wrong: The mail to the guest: the letterbox kept 0 of it instead of one, of 0 that came.\n"
+    )
+    played = json.loads(ran.stdout)
+    assert [row["with_guard"] for row in played["accidents"]] == [1, 2]
+    assert [row["kept"] for row in played["deliveries"]] == [0]
 
 
 def test_a_process_that_does_not_start_is_named_with_the_last_thing_it_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def played(folder: Path) -> list[Line]:
+    def played(folder: Path) -> tuple[list[Line], list[Delivery]]:
         with Children(folder) as children:
             dies = [sys.executable, "-c", "import sys; sys.exit('the port is taken')"]
             children.start("The calendar", dies).line(_SECONDS)
-        return []
+        return [], []
 
     monkeypatch.setattr(command, "_played", played)
     ran = CliRunner().invoke(command.demo, [])
@@ -164,9 +182,9 @@ def test_a_command_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_keep_leaves_the_calendars_file_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    def played(folder: Path) -> list[Line]:
+    def played(folder: Path) -> tuple[list[Line], list[Delivery]]:
         (folder / "calendar.db").touch()
-        return [DROP]
+        return [DROP], []
 
     monkeypatch.setattr(command, "_played", played)
     ran = CliRunner().invoke(command.demo, ["--keep", "--json"])

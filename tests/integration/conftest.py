@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from guard.store.sql.schema import migrate
+from tests.integration.inbound import INBOUND_SECRETS
 from tests.servers import PostgresServer
 from tests.service import ServiceProcess
 
@@ -15,7 +16,7 @@ from tests.service import ServiceProcess
 @pytest.fixture(scope="session")
 def sqlite_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     path: Path = tmp_path_factory.mktemp("service") / "guard.db"
-    with ServiceProcess(f"sqlite:///{path}") as process:
+    with ServiceProcess(f"sqlite:///{path}", TWICESHY_INBOUND_SECRETS=INBOUND_SECRETS) as process:
         yield process
 
 
@@ -23,7 +24,7 @@ def sqlite_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service
 def postgresql_service(postgres_server: PostgresServer) -> Iterator[ServiceProcess]:
     url = postgres_server.url()
     asyncio.run(migrate(url))
-    with ServiceProcess(url) as process:
+    with ServiceProcess(url, TWICESHY_INBOUND_SECRETS=INBOUND_SECRETS) as process:
         yield process
 
 

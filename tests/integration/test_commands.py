@@ -133,7 +133,7 @@ def test_the_doctor_looks_at_a_database_itself(database_url: str, backend: str) 
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("postgresql://postgres:hidden@127.0.0.1:1/none", "cannot be reached"),
+        ("postgresql://postgres:hidden@127.0.0.1:1/none", "could not be reached"),
         ("mysql://localhost/x", "postgresql://"),
         ("sqlite:///missing.db", "There is no database missing.db yet"),
     ],

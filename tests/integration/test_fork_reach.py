@@ -26,7 +26,8 @@ def test_every_route_is_refused_that_the_table_does_not_name(service: ServicePro
     call = {"tool": made.tool, "arguments": {}, "attempt": str(uuid4()), "run": other}
     decisions = {"calls": [{"tool": made.tool}], "fork": {"parent": driver.fork, "at": 0}}
     bodies = {
-        "/v1/effects": call, "/v1/effects/release": call, "/v1/runs": {"run": f"new-{other}"},
+        "/v1/effects": call, "/v1/effects/release": call,
+        "/v1/outbox": call | {"messages": [{"destination": "d", "payload": 1}]}, "/v1/runs": {"run": f"new-{other}"},
         "/v1/sagas": {"saga": f"s-{other}", "run": other}, "/v1/policy/decisions": decisions,
         "/v1/effects/{key}/commit": {"attempt": grant.body["attempt"], "fence": 1, "result": 1},
         "/v1/effects/{key}/renew": {"attempt": grant.body["attempt"], "fence": 1},
@@ -35,7 +36,7 @@ def test_every_route_is_refused_that_the_table_does_not_name(service: ServicePro
         },
     }  # fmt: skip
     filled = {"run": other, "key": grant.body["key"], "name": "pay", "saga": "s", "approval": str(uuid4())}
-    filled |= {"hold": str(uuid4()), "flag": str(uuid4()), "code": "expired"}
+    filled |= {"hold": str(uuid4()), "flag": str(uuid4()), "code": "expired", "id": str(uuid4())}
     paths = made.service.ask("GET", "/schema/openapi.json").body["paths"]
     routes = [(method.upper(), path) for path, item in paths.items() for method in item if method != "parameters"]
     assert len(routes) > 50
