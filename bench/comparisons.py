@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from bench import recordings, sides
+from bench import outboxes, recordings, sides
 from bench.peers.install import Say
 from bench.rows import Better, percentiles
 from bench.sides import Sides
@@ -158,5 +158,45 @@ COMPARISONS: Final = (
         open=recordings.replaying,
         unit="events/s",
         value=recordings.events_per_second,
+    ),
+    Comparison(
+        name="outbox-faststream",
+        what="claim and settle, a sink that does nothing, PostgreSQL",
+        peer_name="faststream-outbox on the same PostgreSQL",
+        target=2,
+        open=partial(outboxes.against, "faststream-outbox", "faststream_outbox_drain"),
+        unit="messages/s",
+    ),
+    Comparison(
+        name="outbox-pgqueuer",
+        what="claim and settle, a sink that does nothing, PostgreSQL",
+        peer_name="pgqueuer on the same PostgreSQL",
+        target=1.5,
+        open=partial(outboxes.against, "pgqueuer", "pgqueuer_drain"),
+        unit="messages/s",
+    ),
+    Comparison(
+        name="outbox-webhooks",
+        what="signed webhooks, 64 in flight, out of PostgreSQL",
+        peer_name="a bare aiohttp loop without a database",
+        target=0.8,
+        open=outboxes.webhooks,
+        unit="messages/s",
+    ),
+    Comparison(
+        name="outbox-poisoned",
+        what="500 lanes beside one of 50,000 messages that cannot go on, PostgreSQL",
+        peer_name="the same lanes alone",
+        target=0.5,
+        open=outboxes.poisoned,
+        unit="messages/s",
+    ),
+    Comparison(
+        name="outbox-sqlite",
+        what="claim and settle, a sink that does nothing, SQLite",
+        peer_name=None,
+        target=None,
+        open=outboxes.on_sqlite,
+        unit="messages/s",
     ),
 )

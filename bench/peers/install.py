@@ -28,6 +28,11 @@ def restate_python(say: Say) -> Path:
     return _environment("restate", say)
 
 
+def outbox_python(say: Say) -> Path:
+    """Return the Python that has the peers of the relay; install them first where they are missing."""
+    return _environment("outbox", say)
+
+
 def restate_server(say: Say, peers: Path = PEERS) -> Path:
     """Return Restate's server; install it with npm first where it is missing. Raises BenchFailure."""
     folder = peers / "restate-server"

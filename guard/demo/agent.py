@@ -12,13 +12,14 @@ from dataclasses import asdict
 import click
 import msgspec
 
-from guard.demo.holds import CALENDAR_VARIABLE, Calendar, Hold
+from guard.demo.holds import CALENDAR_VARIABLE, GUEST_VARIABLE, Calendar, Hold
 from guard.demo.http import JsonService
 from guard.demo.model import ModelStandIn
-from twiceshy import Guard, RunSuspended
+from twiceshy import Guard, Mail, RunSuspended, current_effect
 
 guard = Guard()  # the service that TWICESHY_URL names
 calendar = Calendar(os.environ[CALENDAR_VARIABLE])
+guest = os.environ.get(GUEST_VARIABLE)
 
 
 @guard.tool(
@@ -28,8 +29,13 @@ calendar = Calendar(os.environ[CALENDAR_VARIABLE])
     lease_seconds=2,
 )
 def create_calendar_hold(start_time: str, duration_minutes: int, title: str) -> Hold:
-    """Hold a time in the calendar."""
-    return calendar.hold(start_time, duration_minutes, title)
+    """Hold a time in the calendar, and tell who is to know: with the commit, or not at all."""
+    hold = calendar.hold(start_time, duration_minutes, title)
+    if guest is not None:
+        told = Mail(to=(guest,), subject=f"Booked: {title}", text=f"We meet at {start_time}.")
+        current_effect().stage("guest", told)
+        current_effect().stage("office", asdict(hold), type="hold.created")
+    return hold
 
 
 unguarded_hold: Callable[..., Hold] = inspect.unwrap(create_calendar_hold)

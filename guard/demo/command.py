@@ -1,4 +1,4 @@
-"""`twiceshy demo`: four accidents on real input, counted in the file of who was acted upon."""
+"""`twiceshy demo`: four accidents, and two kills of the relay, counted in the files of who was acted upon."""
 
 import shutil
 import sys
@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from guard.demo.accidents import ACCIDENTS, play_with, play_without
+from guard.demo.deliveries import Delivery, deliver
+from guard.demo.deliveries import wrong as lost_or_doubled
 from guard.demo.http import NO_ANSWER
 from guard.demo.processes import ChildFailed, interruptible, uninterrupted
 from guard.demo.stage import stage
-from guard.demo.table import Line, as_json, print_table, wrong
+from guard.demo.table import Line, as_json, print_deliveries, print_table, wrong
 
 _INTERRUPTED: Final = 130
 
@@ -25,14 +27,14 @@ _INTERRUPTED: Final = 130
 @click.option("--json", "is_json", is_flag=True, help="Print the table as JSON.")
 @click.option("--keep", is_flag=True, help="Keep the folder with the databases, and say where it is.")
 def demo(*, is_json: bool, keep: bool) -> None:
-    """Book one calendar hold through four accidents, first without the guard, then with it.
+    """Book one calendar hold through four accidents, first without the guard, then with it; and tell two of it.
 
     The exit code is 0 only if the calendar's own file holds more than one entry for each without the guard, and
-    exactly one with it.
+    exactly one with it, and if a letterbox has each message of a booking once though the relay was killed twice.
     """
     try:
         with interruptible(), _folder(keep=keep) as folder:
-            lines = _played(folder)
+            lines, deliveries = _played(folder)
     except KeyboardInterrupt:
         click.echo("Stopped. All processes that the demo started are ended.", err=True)
         sys.exit(_INTERRUPTED)
@@ -41,21 +43,23 @@ def demo(*, is_json: bool, keep: bool) -> None:
     except NO_ANSWER as error:
         raise click.ClickException(f"The demo cannot go on: {type(error).__name__}: {error}.") from error
     if is_json:
-        click.echo(as_json(lines))
+        click.echo(as_json(lines, deliveries))
     else:
         print_table(Console(), lines)
+        print_deliveries(Console(), deliveries)
     faults = [fault for line in lines if (fault := wrong(line)) is not None]
+    faults += [fault for delivery in deliveries if (fault := lost_or_doubled(delivery)) is not None]
     for fault in faults:
         click.echo(f"Wrong: {fault}", err=True)
     sys.exit(bool(faults))
 
 
-def _played(folder: Path) -> list[Line]:
-    """Play all accidents without the guard, then with it, showing on a terminal how far it is."""
+def _played(folder: Path) -> tuple[list[Line], list[Delivery]]:
+    """Play all accidents without the guard, then with it, then the deliveries, showing on a terminal how far it is."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("Starting the guard and the calendar", total=2 * len(ACCIDENTS))
+        task = progress.add_task("Starting the guard and the calendar", total=2 * len(ACCIDENTS) + 1)
         lines: list[Line] = []
         with stage(folder) as here:
             for accident in ACCIDENTS:
@@ -66,7 +70,8 @@ def _played(folder: Path) -> list[Line]:
                 progress.update(task, description=f"With the guard: {accident.title}")
                 lines.append(play_with(here, accident))
                 progress.advance(task)
-        return lines
+            progress.update(task, description="The relay is killed twice while it delivers")
+            return lines, deliver(here.children, here, folder)
 
 
 @contextmanager

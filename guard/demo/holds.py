@@ -10,6 +10,8 @@ Fault = Literal["drop", "hang"]
 """What becomes of the answer once a hold is made: the connection is cut, or the answer never comes."""
 
 CALENDAR_VARIABLE: Final = "CALENDAR_URL"
+GUEST_VARIABLE: Final = "GUEST_ADDRESS"
+"""Who is told by mail of what is booked, where somebody is."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,10 @@ class JsonService:
         """Send something and read the answer. Raises OSError, HTTPException, Refused."""
         return self._ask("POST", path, msgspec.json.encode(body), kind)
 
+    def put(self, path: str, body: object, kind: type[T]) -> T:
+        """Declare something and read the answer. Raises OSError, HTTPException, Refused."""
+        return self._ask("PUT", path, msgspec.json.encode(body), kind)
+
     def _ask(self, method: str, path: str, body: bytes | None, kind: type[T]) -> T:
         connection = HTTPConnection(self._host, self._port, timeout=_PATIENCE_SECONDS)
         try:

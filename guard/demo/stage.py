@@ -3,7 +3,7 @@
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from guard.demo.holds import CALENDAR_VARIABLE, Calendar
 from guard.demo.http import JsonService
 from guard.demo.processes import Child, ChildFailed, Children
 
-_START_SECONDS: Final = 30.0
+START_SECONDS: Final = 30.0
 _WORK_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.01
 _HOLDS: Final = msgspec.json.Decoder(tuple[int, ...])
@@ -33,7 +33,7 @@ class Agent:
 
     def __init__(self, child: Child) -> None:
         self._child = child
-        child.line(_START_SECONDS)
+        child.line(START_SECONDS)
 
     def go(self) -> None:
         """Let it work."""
@@ -57,14 +57,21 @@ class Stage:
         self.guard: Final = JsonService(guard_url)
         self.calendar: Final = Calendar(calendar_url)
         self._file = calendar_file
-        self._children = children
+        self.children: Final = children
         self._environment = {"TWICESHY_URL": guard_url, CALENDAR_VARIABLE: calendar_url}
 
     def agent(self, scene: Scene, *options: str) -> Agent:
         """Start an agent for a scene."""
+        return self._agent(scene, options, self._environment)
+
+    def agent_of(self, guard_url: str, scene: Scene, environment: Mapping[str, str]) -> Agent:
+        """Start an agent for a scene that another guard than the stage's is asked for."""
+        return self._agent(scene, (), {**self._environment, "TWICESHY_URL": guard_url, **environment})
+
+    def _agent(self, scene: Scene, options: Sequence[str], environment: Mapping[str, str]) -> Agent:
         given = [*options, *(["--guarded"] if scene.guarded else []), scene.run, scene.start_time]
         command = [sys.executable, "-m", "guard.demo.agent", *given]
-        return Agent(self._children.start("The agent", command, self._environment))
+        return Agent(self.children.start("The agent", command, environment))
 
     def booked(self, start_time: str) -> tuple[int, ...]:
         """Read from the calendar's own file which holds there are at a time."""
@@ -90,12 +97,12 @@ def stage(folder: Path) -> Iterator[Stage]:
         guard = children.start("The guard's service", serve)
         keep_calendar = [sys.executable, "-m", "guard.demo.calendar", str(calendar_file)]
         calendar = children.start("The calendar", keep_calendar)
-        yield Stage(children, _address(guard), _address(calendar), calendar_file)
+        yield Stage(children, address_of(guard), address_of(calendar), calendar_file)
 
 
-def _address(child: Child) -> str:
+def address_of(child: Child) -> str:
     """Read the address that a service says it serves once it does."""
-    line = child.line(_START_SECONDS)
+    line = child.line(START_SECONDS)
     address = next((word for word in line.split() if word.startswith("http://")), None)
     if address is None:
         raise ChildFailed(f"{child.name} said no address: {line}")

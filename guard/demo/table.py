@@ -6,6 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from guard.demo.deliveries import Delivery
+from guard.demo.deliveries import wrong as lost_or_doubled
+
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One accident: the holds in the calendar's file, those that guarded agents were told of, and the record."""
@@ -35,8 +38,8 @@ def wrong(line: Line) -> str | None:
     return f"{line.title}: {found}."
 
 
-def as_json(lines: list[Line]) -> str:
-    """Write the table as JSON."""
+def as_json(lines: list[Line], deliveries: list[Delivery]) -> str:
+    """Write both tables as JSON."""
     rows = [
         {
             "accident": line.accident,
@@ -50,7 +53,8 @@ def as_json(lines: list[Line]) -> str:
         }
         for line in lines
     ]
-    return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()
+    told = [msgspec.to_builtins(delivery) | {"wrong": lost_or_doubled(delivery)} for delivery in deliveries]
+    return msgspec.json.format(msgspec.json.encode({"accidents": rows, "deliveries": told}), indent=2).decode()
 
 
 def print_table(console: Console, lines: list[Line]) -> None:
@@ -68,4 +72,16 @@ def print_table(console: Console, lines: list[Line]) -> None:
             str(len(line.with_guard)),
             Text("\n").join([states, Text(line.settled)]),
         )
+    console.print(table)
+
+
+def print_deliveries(console: Console, deliveries: list[Delivery]) -> None:
+    """Print what came of the messages of one booking."""
+    table = Table(title="Messages of a booking, the relay killed twice", box=box.HORIZONTALS, show_lines=True)
+    table.add_column("message", ratio=3)
+    table.add_column("came to the\nletterbox", justify="right", no_wrap=True)
+    table.add_column("kept by the\nletterbox", justify="right", style="green", no_wrap=True)
+    table.add_column("how it ended,\nas the outbox recorded it", ratio=5)
+    for delivery in deliveries:
+        table.add_row(delivery.title, str(delivery.arrived), str(delivery.kept), delivery.told)
     console.print(table)
