@@ -53,8 +53,7 @@ from twiceshy_contract.outbox import MessageState
 
 pytestmark = pytest.mark.anyio
 SOAK: Final = int(os.environ.get("SOAK", "0"))
-MANY: Final = SOAK // 10 * 10 or 1000
-FEWER: Final = SOAK // 10 * 10 or 1000
+COUNT: Final = SOAK // 10 * 10 or 1000
 KILLS: Final = 10 if SOAK else 3
 SLOW_KILLS: Final = 10 if SOAK else 1
 """RabbitMQ takes seconds to start, and a relay that is killed leaves leases that must run out."""
@@ -109,13 +108,13 @@ def keeper(tmp_path: Path) -> Iterator[MailKeeper]:
 
 @ON_SQLITE
 async def test_a_valkey_that_is_killed_has_each_message_once(store: Store, valkey: ValkeyServer) -> None:
-    await stage_lanes(store, RedisDestination(url=valkey.url, stream="orders", **PATIENT), MANY)
-    await deliver(store, interrupting(MANY, KILLS, valkey.kill, valkey.start))
+    await stage_lanes(store, RedisDestination(url=valkey.url, stream="orders", **PATIENT), COUNT)
+    await deliver(store, interrupting(COUNT, KILLS, valkey.kill, valkey.start))
     async with Redis.from_url(valkey.url) as client:
         entries: Any = await client.xrange("orders")
     arrivals = [(fields[b"id"].decode(), fields[b"body"].decode()) for _, fields in entries]
-    check_lanes(arrivals, MANY)
-    check_once(arrivals, MANY)
+    check_lanes(arrivals, COUNT)
+    check_once(arrivals, COUNT)
     await check_nothing_stands(store)
 
 
@@ -124,11 +123,11 @@ async def test_a_nats_server_that_is_killed_has_each_message_once(store: Store, 
     client = await nats.connect(nats_server.url)
     await client.jetstream().add_stream(name="orders", subjects=["orders"])
     await client.close()
-    await stage_lanes(store, NatsDestination(servers=(nats_server.url,), subject="orders", **PATIENT), MANY)
-    await deliver(store, interrupting(MANY, KILLS, nats_server.kill, nats_server.start))
+    await stage_lanes(store, NatsDestination(servers=(nats_server.url,), subject="orders", **PATIENT), COUNT)
+    await deliver(store, interrupting(COUNT, KILLS, nats_server.kill, nats_server.start))
     arrivals = await stored(nats_server)
-    check_lanes(arrivals, MANY)
-    check_once(arrivals, MANY)
+    check_lanes(arrivals, COUNT)
+    check_once(arrivals, COUNT)
     await check_nothing_stands(store)
 
 
@@ -138,12 +137,12 @@ async def test_a_rabbitmq_that_is_killed_has_each_message_and_what_it_has_twice_
 ) -> None:
     async with await aio_pika.connect(rabbit.url) as connection:
         await (await connection.channel()).declare_queue("orders", durable=True)
-    await stage_lanes(store, RabbitMqDestination(url=rabbit.url, routing_key="orders", **PATIENT), FEWER)
-    watch = await deliver(store, interrupting(FEWER, SLOW_KILLS, rabbit.kill, rabbit.start))
+    await stage_lanes(store, RabbitMqDestination(url=rabbit.url, routing_key="orders", **PATIENT), COUNT)
+    watch = await deliver(store, interrupting(COUNT, SLOW_KILLS, rabbit.kill, rabbit.start))
     arrivals = await queued(rabbit)
-    check_lanes(arrivals, FEWER)
-    assert len(arrivals) <= FEWER + watch.unknown
-    await check_duplicates_are_counted(store, arrivals, FEWER)
+    check_lanes(arrivals, COUNT)
+    assert len(arrivals) <= COUNT + watch.unknown
+    await check_duplicates_are_counted(store, arrivals, COUNT)
     await check_nothing_stands(store)
 
 
@@ -160,8 +159,8 @@ async def test_a_mail_server_that_is_killed_has_no_mail_twice_and_what_it_may_ha
         "content_type": "message/rfc822",
         "headers": b'{"mail-from":"desk@acme.example","message-id-domain":"acme.example"}',
     }
-    await stage_lanes(store, settings, FEWER, "Subject: {}\r\n\r\nBooked.\r\n", **addressed)
-    part = FEWER // (KILLS + 1)
+    await stage_lanes(store, settings, COUNT, "Subject: {}\r\n\r\nBooked.\r\n", **addressed)
+    part = COUNT // (KILLS + 1)
 
     async def weather(watch: Watch) -> None:
         for turn in range(1, KILLS + 1):
@@ -174,7 +173,7 @@ async def test_a_mail_server_that_is_killed_has_no_mail_twice_and_what_it_may_ha
     keeper.start(part)
     watch = await deliver(store, weather)
     delivered, unknown = await bodies(store, "delivered"), await bodies(store, "unknown")
-    assert len(delivered | unknown) == len(delivered) + len(unknown) == FEWER
+    assert len(delivered | unknown) == len(delivered) + len(unknown) == COUNT
     assert len(unknown) == watch.unknown
     assert KILLS <= len(unknown) <= KILLS * AT_ONCE
     assert len(keeper.subjects) == len(set(keeper.subjects))
@@ -189,12 +188,12 @@ async def test_a_kafka_whose_connections_are_cut_has_each_message_and_what_it_ha
     store: Store, cluster: KafkaMock
 ) -> None:
     settings = KafkaDestination(servers=(cluster.url,), topic=TOPIC, attempts=1000, timeout_seconds=0.5)
-    await stage_lanes(store, settings, FEWER)
-    watch = await deliver(store, interrupting(FEWER, KILLS, cluster.cut, cluster.mend))
+    await stage_lanes(store, settings, COUNT)
+    watch = await deliver(store, interrupting(COUNT, KILLS, cluster.cut, cluster.mend))
     arrivals = await recorded(cluster)
-    check_lanes(arrivals, FEWER)
-    assert len(arrivals) <= FEWER + watch.unknown
-    await check_duplicates_are_counted(store, arrivals, FEWER)
+    check_lanes(arrivals, COUNT)
+    assert len(arrivals) <= COUNT + watch.unknown
+    await check_duplicates_are_counted(store, arrivals, COUNT)
     await check_nothing_stands(store)
 
 
@@ -203,14 +202,14 @@ async def test_a_kafka_whose_relay_is_killed_has_each_message_and_what_it_has_tw
     store: Store, database_url: str, cluster: KafkaMock, tmp_path: Path
 ) -> None:
     settings = KafkaDestination(servers=(cluster.url,), topic=TOPIC, attempts=1000, timeout_seconds=1)
-    await stage_lanes(store, settings, FEWER)
+    await stage_lanes(store, settings, COUNT)
     for turn in range(1, SLOW_KILLS + 1):
         with RelayProcess(database_url, tmp_path):
-            await few_left(store, FEWER - FEWER * turn // (SLOW_KILLS + 1))
+            await few_left(store, COUNT - COUNT * turn // (SLOW_KILLS + 1))
     await deliver(store, nothing)
     arrivals = await recorded(cluster)
-    check_lanes(arrivals, FEWER)
-    await check_duplicates_are_counted(store, arrivals, FEWER)
+    check_lanes(arrivals, COUNT)
+    await check_duplicates_are_counted(store, arrivals, COUNT)
     await check_nothing_stands(store)
 
 
