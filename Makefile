@@ -48,13 +48,22 @@ soak: install ## Kill a recorded agent at 200 random events, and relays and brok
 	SOAK=10000 $(BIN)/python -m pytest tests/integration/test_relay_burdens.py -q
 
 check: install ## Lint, format, types, import contracts, coverage of the pure core, documents
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-core check-types check-docs
+
+check-style: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PYTHONPATH=. $(BIN)/lint-imports
+
+check-types: install
 	$(BIN)/mypy
 	$(BIN)/mypy tests bench examples
-	PYTHONPATH=. $(BIN)/lint-imports
+
+check-core: install
 	$(BIN)/coverage run -m pytest tests/unit/core -q --ignore tests/unit/core/test_state_search.py
 	$(BIN)/coverage report
+
+check-docs: install
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: install ## Measure Twiceshy against DBOS, Restate and others; ARGS="--only replay" for one row
@@ -76,4 +85,4 @@ format: install ## Let ruff put the code in order
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) site bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
-.PHONY: help install demo example-booking example-contracts example-refund example-retention test machine soak check bench bench-charts bench-publish serve format clean
+.PHONY: help install demo example-booking example-contracts example-refund example-retention test machine soak check check-style check-types check-core check-docs bench bench-charts bench-publish serve format clean

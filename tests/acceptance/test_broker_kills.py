@@ -239,10 +239,10 @@ async def recorded(cluster: KafkaMock) -> list[Arrival]:
     """Return all records of the topic, those of one partition in their order."""
     places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     found: list[Arrival] = []
-    async with AIOKafkaConsumer(bootstrap_servers=cluster.url) as consumer:
+    # Reset to its end by itself, as without this, it would now and then win over a seek, and wait for ever.
+    async with AIOKafkaConsumer(bootstrap_servers=cluster.url, auto_offset_reset="earliest") as consumer:
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
-        await consumer.seek_to_beginning(*places)
         while len(found) < sum(ends.values()):
             for batch in (await consumer.getmany(timeout_ms=1000)).values():
                 found += [(dict(record.headers)["id"].decode(), record.value.decode()) for record in batch]

@@ -55,6 +55,8 @@ async def test_two_relays_that_are_killed_in_turn_lose_nothing(store: Store, dat
         try:
             await while_killed(receiver, COUNT, kill, KILLS)
             await all_settled(store)
+            for relay in relays:  # the last one may have come to nothing more, and be starting still
+                await asyncio.to_thread(relay.first_line)
             assert [await asyncio.to_thread(relay.end, signal.SIGTERM) for relay in relays] == [0, 0]
         finally:
             for relay in relays:
@@ -112,14 +114,14 @@ async def test_relays_whose_clocks_are_ten_minutes_wrong_steal_nothing_and_sign_
 ) -> None:
     (tmp_path / "behind").mkdir()
     async with receiving() as receiver:
-        await staged(store, receiver, 200)
+        await staged(store, receiver, 80)
         with (
             RelayProcess(database_url, tmp_path, ahead=600),
             RelayProcess(database_url, tmp_path / "behind", ahead=-600),
         ):
-            await receiver.wait_for(200)
+            await receiver.wait_for(80)
             await all_settled(store)
-    check_arrivals(receiver, 200)
+    check_arrivals(receiver, 80)
     assert receiver.duplicates == 0
     assert receiver.astray < 120
-    assert len(await delivered(store)) == 200
+    assert len(await delivered(store)) == 80

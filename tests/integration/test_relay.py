@@ -18,10 +18,10 @@ LOST = Unknown(why="reset")
 
 async def test_all_that_is_due_is_delivered_once_with_what_its_receiver_said(store: Store) -> None:
     there = await declared(store)
-    await stage(store, there, [f"{number:03}" for number in range(200)])
+    await stage(store, there, [f"{number:03}" for number in range(120)])
     sink = Liar()
     await relay_of(store.relay, sink).run_once()
-    assert sorted(sink.bodies) == [f"{number:03}" for number in range(200)]
+    assert sorted(sink.bodies) == [f"{number:03}" for number in range(120)]
     assert await delivered(store) == sorted(sink.bodies)
     assert await stand(store) == []
 
