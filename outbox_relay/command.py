@@ -1,7 +1,6 @@
 """`twiceshy relay`: the relay as a process of its own."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ import msgspec
 from prometheus_client import start_http_server
 
 from guard import logs
+from guard.collector import spare_the_collector
 from guard.ports.relay import RelayStore
 from guard.ports.store import StoreUnavailable
 from guard.settings import DEFAULT_DATABASE
@@ -100,9 +100,7 @@ def relay(**said: Any) -> None:
         raise click.UsageError(refusal)
     plan = _plan(**said)
     logs.write_to_stderr(logging.INFO)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    spare_the_collector()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_relay(plan))

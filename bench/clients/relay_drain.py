@@ -18,6 +18,7 @@ import asyncpg
 import uvloop
 
 from bench.draining import MESSAGE_BYTES, drained, serve_drains
+from guard.collector import spare_the_collector
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.engine import open_store
 from outbox_relay.networks import networks_of
@@ -147,4 +148,5 @@ async def _connection(url: str) -> tuple[Execute, Callable[[str], Awaitable[bool
 
 
 if __name__ == "__main__":
+    spare_the_collector()  # as `twiceshy relay` does
     uvloop.run(main(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None))

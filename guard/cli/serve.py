@@ -1,7 +1,6 @@
 """`twiceshy serve`: the guard as a process."""
 
 import asyncio
-import gc
 import logging
 import socket
 import sys
@@ -17,6 +16,7 @@ from guard.app import app, stop_waiting
 from guard.cli.migrate import DATABASE_OPTION, said_plainly
 from guard.cli.protocol import OnePieceProtocol
 from guard.cli.variables import refuse_unknown_variables
+from guard.collector import spare_the_collector
 from guard.preparation import prepare
 from guard.settings import (
     DEFAULT_HOST,
@@ -140,7 +140,7 @@ def serve(
         off = ", ".join(f"{name} is {value}" for name, value in described.durability.items())
         click.echo(f"Warning: a power cut may take back what was answered ({off}). Turn all of them on.", err=True)
     logs.write_to_stderr(logging.INFO if log == "requests" else logging.WARNING)
-    _spare_the_collector()
+    spare_the_collector()
     listening = _listen(settings)
     bound_host, bound_port = listening.getsockname()[:2]
     shown = f"[{bound_host}]" if ":" in bound_host else bound_host
@@ -179,16 +179,6 @@ def _settings(*, tokens: str, approvers: str, inbound_secrets: str, **said: Any)
         inbound_secrets=inbound_secrets_of(inbound_secrets),
         **said,
     )
-
-
-def _spare_the_collector() -> None:
-    """Let Python's collector pass over what lives as long as the process, and look for cycles less often.
-
-    A request leaves none behind; by default every 700 objects are a reason to look.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -85,7 +85,7 @@ def test_mail_is_one_row_for_every_recipient_with_the_same_bytes() -> None:
 def test_mail_of_a_thread_names_its_root_and_the_newest_that_came_in() -> None:
     root = thread_root(TenantId(1), "mail", "case-7")
     message = Message(destination="mail", mail=Mail(to=("a@x.example",), subject="Hi", text="Yo", thread="case-7"))
-    answered = msgspec.structs.replace(SENDER, answers={root: "their-id@x.example"})
+    answered = msgspec.structs.replace(SENDER, answers={root: "<their-id@x.example>"})
     (row,) = rendered([message], KEY, PLACES, answered, strict=True)
     assert (row.thread, row.thread_name) == (root, "case-7")
     assert root.encode() in row.body
