@@ -28,7 +28,7 @@ create function relay_turn_v1(
   s_id bigint[], s_state smallint[], s_delay bigint[], s_note text[], s_receipt text[], s_result smallint[],
   s_counts boolean[], s_blocks boolean[],
   a_destination integer[], a_slots integer[], a_followers integer[], a_repeatable boolean[], a_mark bigint[],
-  a_lane text[], a_walk boolean[], k_destination integer[], k_lane text[], k_mark bigint[])
+  a_mark_id bigint[], a_lane text[], a_walk boolean[], k_destination integer[], k_lane text[], k_mark bigint[])
 returns table (
   kind smallint, id bigint, message uuid, epoch integer, tenant integer, destination integer, name text, lane text,
   type text, recipient text, content_type text, headers bytea, body bytea, run text, staged_at bigint,
@@ -112,9 +112,9 @@ begin
   end if;
 
   for v_ask in
-    select d.*, q.slots, q.followers, q.repeatable, q.mark, q.lane, q.walk
-    from unnest(a_destination, a_slots, a_followers, a_repeatable, a_mark, a_lane, a_walk)
-      q(destination, slots, followers, repeatable, mark, lane, walk)
+    select d.*, q.slots, q.followers, q.repeatable, q.mark, q.mark_id, q.lane, q.walk
+    from unnest(a_destination, a_slots, a_followers, a_repeatable, a_mark, a_mark_id, a_lane, a_walk)
+      q(destination, slots, followers, repeatable, mark, mark_id, lane, walk)
       join destinations d on d.id = q.destination
     where d.state = 1 and coalesce(d.held_until, 0) <= v_now and (d.breaker = 1 or coalesce(d.open_until, 0) <= v_now)
     order by d.id
@@ -147,7 +147,7 @@ begin
           with picked as materialized (
             select o.id, case when o.epoch = 1 then o.effect end as effect from outbox o
               where o.destination_id = v_ask.id and o.state = 1 and o.lane is null
-                and o.due_at >= v_ask.mark and o.due_at <= v_now
+                and (o.due_at, o.id) >= (v_ask.mark, v_ask.mark_id) and o.due_at <= v_now
               order by o.due_at, o.id limit v_left for update skip locked),
           judged as materialized (
             select p.id, relay_verdict_v1(p.effect) as verdict from picked p),

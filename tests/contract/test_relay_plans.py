@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from guard.core.effects import Instant
 from guard.ports.outbox import MessageFilter
-from guard.ports.relay import Again, Ask, Done, Stands
+from guard.ports.relay import Again, Done, Stands
 from guard.ports.store import Store
 from guard.store.sql import claims_sqlite, leases
 from guard.store.sql.backlogs import select_backlogs
@@ -19,7 +19,7 @@ from guard.store.sql.outbox_pages import select_page
 from guard.store.sql.plans import walk_indexes
 from guard.store.sql.sweeps import free_lanes, park_waiting
 from tests.contract.given import TENANT
-from tests.contract.given_outbox import LEASE, LENGTH, OTHER, claim, declared, settle, staged, turn
+from tests.contract.given_outbox import LEASE, LENGTH, OTHER, claim, declared, settle, staged
 from tests.contract.plans import Work, do, plans, rows
 
 _MANY = 3000
@@ -80,25 +80,6 @@ class TestPostgres:
         scanned, fetched = reads
         assert scanned < 50
         assert fetched < _MANY, "a claim of 10 reads a few dozen rows"
-
-    async def test_what_was_delivered_behind_an_old_snapshot_is_not_read_each_time(self, database_url: str) -> None:
-        async with _reads(database_url), _opened(database_url) as first:
-            log = await _filled(first, database_url)
-        reader = await asyncpg.connect(database_url)
-        try:
-            begun = reader.transaction(isolation="repeatable_read")
-            await begun.start()
-            await reader.fetch("SELECT FROM outbox")
-            async with _reads(database_url, besides=1) as reads, _opened(database_url) as store:
-                done: list[Done] = []
-                for _ in range(14):
-                    ask = Ask(destination=log, slots=200, followers=200)
-                    claimed = (await turn(store, ask, settle=done)).claimed
-                    done = [Done(id=one.id, over="delivered") for one in claimed]
-            assert reads[1] < 8 * 14 * 600, "not the square of what was delivered"
-            await begun.rollback()
-        finally:
-            await reader.close()
 
 
 class TestSqlite:

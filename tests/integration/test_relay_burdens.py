@@ -43,13 +43,18 @@ POISONED: Final = 5 * SOAK or 5_000
 HELD: Final = 8
 
 
+_AT_ONE_MOMENT: Final = "UPDATE outbox SET due_at = (SELECT min(due_at) FROM outbox)"
+
+
+@pytest.mark.parametrize("change", ["SELECT", _AT_ONE_MOMENT], ids=["due one after another", "due at one moment"])
 async def test_an_old_snapshot_does_not_let_a_relay_read_again_and_again_what_it_has_delivered(
-    database_url: str,
+    database_url: str, change: str
 ) -> None:
     async with opened(database_url) as store:
         there = await declared(store, settings=LogDestination(concurrency=HELD))
         for number in range(DELIVERED // 100):
             await staged(store, there, 100, number=number)
+    await do(database_url, change)
     reader = await asyncpg.connect(database_url)
     try:
         async with reader.transaction(isolation="repeatable_read"):

@@ -2,7 +2,7 @@
 
 What was delivered leaves dead entries in the indexes, and while some transaction holds an old snapshot nobody may clear
 them: a claim that began at the oldest would walk over all of them each time. So a claim of messages without a lane
-begins at what was due when the last one was claimed, and a claim of lanes goes straight to where those it knows were.
+begins at the last one that was claimed, and a claim of lanes goes straight to where those it knows were.
 
 What shows up elsewhere is found by looking everywhere: a message that was committed late, or was locked when the claim
 came by; a lane that is not known. That takes a twentieth of the time at the most while there is other work, and is
@@ -19,7 +19,9 @@ import msgspec
 from guard.core.effects import SECOND
 from guard.ports.relay import Ask, Claimed
 
-_FROM_THE_BEGINNING: Final = 0
+Mark = tuple[int, int]
+"""When a message was due, and its id: many are due at one moment."""
+_FROM_THE_BEGINNING: Final[Mark] = (0, 0)
 _SHARE: Final = 20
 _LONGEST_SECONDS: Final = 5.0
 _MOST_LANES: Final = 1000
@@ -43,7 +45,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Whence a turn looks, for each of its asks; and, where lanes are not walked along, those that are known."""
 
-    marks: list[int]
+    marks: list[Mark]
     cursors: list[str]
     walks: list[bool]
     known: list[tuple[int, str, int]]
@@ -58,10 +60,10 @@ class _Place:
     `wasted` is what the last walk spent in seconds on dead entries; a single slow one may have had another reason.
     """
 
-    __slots__ = ("cursor", "due", "lanes", "walk_at", "wasted")
+    __slots__ = ("cursor", "lanes", "mark", "walk_at", "wasted")
 
     def __init__(self) -> None:
-        self.due = _FROM_THE_BEGINNING
+        self.mark = _FROM_THE_BEGINNING
         self.cursor = ""
         self.walk_at = 0.0
         self.wasted = 0.0
@@ -95,7 +97,7 @@ class Marks:
             for lane, mark in _next(place, 2 * ask.slots)
         ]
         return Look(
-            marks=[_FROM_THE_BEGINNING if is_sweep else place.due for place in places],
+            marks=[_FROM_THE_BEGINNING if is_sweep else place.mark for place in places],
             cursors=[place.cursor for place in places],
             walks=walks,
             known=known,
@@ -113,14 +115,14 @@ class Marks:
         self._places[destination].know(lane, first)
 
     def end(
-        self, look: Look, free: Iterable[tuple[int, int]], claimed: Iterable[Claimed], walks: Iterable[Walk]
+        self, look: Look, free: Iterable[tuple[int, Mark]], claimed: Iterable[Claimed], walks: Iterable[Walk]
     ) -> None:
-        """Note what came of a look: when what was claimed was due, by destination, and which lanes there are."""
+        """Note what came of a look: the last of `free` that was claimed, by destination, and which lanes there are."""
         now = time.monotonic()
         if look.is_sweep:
             self._sweep_at = now + min(_LONGEST_SECONDS, (now - look.began) * (_SHARE - 1))
-        for destination, due in free:
-            self._places[destination].due = due
+        for destination, mark in free:
+            self._places[destination].mark = mark
         for one in claimed:
             if one.lane is not None and one.is_first:
                 self._places[one.destination].know(one.lane, one.id)

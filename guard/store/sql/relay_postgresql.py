@@ -8,13 +8,13 @@ from guard.core.effects import Duration
 from guard.ports.relay import Ask, Claimed, Settlement, Turn, Verdict
 from guard.store.sql.due import due_statement
 from guard.store.sql.faults import patiently, translated
-from guard.store.sql.marks import Look, Marks, Walk
+from guard.store.sql.marks import Look, Mark, Marks, Walk
 from guard.store.sql.postgresql import PostgresDatabase
 from guard.store.sql.relay_rows import VERDICTS, ask_columns, claimed_of, settled_in_order, settlement_columns
 
 _TURN: Final = """
     select * from relay_turn_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-      $18, $19, $20, $21)"""
+      $18, $19, $20, $21, $22)"""
 _START: Final = """
     with held as materialized (
       select o.id, case when o.epoch = 1 then o.effect end as effect
@@ -76,13 +76,13 @@ class PostgresTurns:
     def _read(self, look: Look, rows: Sequence[Any]) -> Turn:
         claimed: list[Claimed] = []
         fenced: list[int] = []
-        due: dict[int, int] = {}
+        last: dict[int, Mark] = {}
         walks: list[Walk] = []
         for row in rows:
             if row[0] == _CLAIMED:
                 claimed.append(claimed_of(row[1:], _same, is_first=row[16], verdict=row[17]))
                 if row[7] is None:
-                    due[row[5]] = max(row[18], due.get(row[5], 0))
+                    last[row[5]] = max((row[18], row[1]), last.get(row[5], (0, 0)))
             elif row[0] == _FENCED:
                 fenced.append(row[1])
             elif row[0] == _GONE:
@@ -91,7 +91,7 @@ class PostgresTurns:
                 self._marks.leave(row[5], row[7], row[1])
             else:
                 walks.append(Walk(destination=row[5], last=row[7], seen=row[1], microseconds=row[14]))
-        self._marks.end(look, due.items(), claimed, walks)
+        self._marks.end(look, last.items(), claimed, walks)
         return Turn(claimed=tuple(claimed), fenced=tuple(fenced))
 
 
