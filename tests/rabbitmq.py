@@ -1,23 +1,18 @@
 """A real RabbitMQ from Debian's packages, which no wheel brings: fetched once, unpacked into a cache, never installed.
 
-The cache is `~/.cache/twiceshy/rabbitmq` (or below `XDG_CACHE_HOME`). Where the package
-is installed, that is used. `python -m tests.rabbitmq` fetches it ahead of time.
+Where the package is installed, that is used. `python -m tests.rabbitmq` fetches it ahead of time.
 """
 
-import fcntl
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from tests.brokers import Broker, free_port
+from tests.debian import fetched
 
 _PACKAGE: Final = "rabbitmq-server"
 _GREETING: Final = b"AMQP\x00\x00\x09\x01"
@@ -30,7 +25,7 @@ class RabbitServer(Broker):
     def __init__(self) -> None:
         """Fetch the server where it is missing, and choose the ports."""
         super().__init__("rabbitmq")
-        self._root = fetched()
+        self._root = fetched_server()
         self._mapper_port = free_port()
         self._distribution_port = free_port()
         self._mapper: subprocess.Popen[bytes] | None = None
@@ -118,51 +113,11 @@ class RabbitServer(Broker):
         raise RuntimeError("Erlang's port mapper does not answer.")
 
 
-def fetched() -> Path:
+def fetched_server() -> Path:
     """Return the folder under which the server's `usr` is, after fetching it where it is missing."""
     if next(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*"), None) is not None:
         return Path("/")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "twiceshy"
-    unpacked = cache / "rabbitmq"
-    cache.mkdir(parents=True, exist_ok=True)
-    with _alone(cache / "rabbitmq.lock"):
-        if not unpacked.exists():
-            _fetch(unpacked)
-    return unpacked
-
-
-def _fetch(unpacked: Path) -> None:
-    """Download the package and all that it needs beyond what is installed, and unpack it."""
-    for tool in ("apt-get", "dpkg"):
-        if shutil.which(tool) is None:
-            raise RuntimeError(f"RabbitMQ comes from Debian's packages and {tool} is missing: install {_PACKAGE}.")
-    with tempfile.TemporaryDirectory(dir=unpacked.parent) as folder:
-        downloads, parts = Path(folder) / "downloads", Path(folder) / "parts"
-        downloads.mkdir()
-        parts.mkdir()
-        _ran(["apt-get", "download", *_needed()], downloads)
-        for package in sorted(downloads.glob("*.deb")):
-            _ran(["dpkg", "-x", str(package), str(parts)], downloads)
-        parts.rename(unpacked)
-
-
-def _needed() -> list[str]:
-    """Return the packages to fetch, once apt knows them; where its lists are empty, only root can fill them."""
-    plan = ["apt-get", "install", "--simulate", "--no-install-recommends", _PACKAGE]
-    planned = subprocess.run(plan, capture_output=True, text=True, check=False)
-    if planned.returncode != 0:
-        _ran(["apt-get", "update"], Path("/"))
-        planned = subprocess.run(plan, capture_output=True, text=True, check=False)
-    names = [line.split()[1] for line in planned.stdout.splitlines() if line.startswith("Inst ")]
-    if not names:
-        raise RuntimeError(f"apt cannot plan to install {_PACKAGE}: {planned.stderr.strip()}")
-    return names
-
-
-def _ran(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command[:3])} failed: {done.stderr.strip()}")
+    return fetched(_PACKAGE)
 
 
 def _erlang(root: Path, folder: Path) -> Path:
@@ -181,13 +136,5 @@ exec {runtime}/erlexec "$@"
     return binaries
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock between processes: tests run in several."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 if __name__ == "__main__":
-    print(fetched())
+    print(fetched_server())

@@ -15,6 +15,8 @@ from importlib import util
 from pathlib import Path
 from typing import Final
 
+from tests.debian import fetched
+
 _NOBODY: Final = 65534
 _START_SECONDS: Final = 30
 _STOP_SECONDS: Final = 20
@@ -70,13 +72,15 @@ class PostgresServer:
             )
         self._wait_until_ready()
 
-    def learn(self, locale: str) -> bool:
-        """Let databases be made with this locale, as `en_US`, in UTF-8; say whether this machine can compile it."""
-        compiler = shutil.which("localedef")
-        if compiler is None:
-            return False
-        compile_it = [compiler, "-i", locale, "-f", "UTF-8", str(self._locales / f"{locale}.UTF-8")]
-        return subprocess.run(compile_it, check=False, capture_output=True).returncode == 0
+    def learn(self, locale: str) -> None:
+        """Let databases be made with this locale, as `en_US`, in UTF-8. Raises RuntimeError where it cannot be had."""
+        installed = Path("/usr/share/i18n")
+        sources = installed if installed.joinpath("locales", locale).exists() else fetched("locales") / "usr/share/i18n"
+        compile_it = ["localedef", "-i", locale, "-f", "UTF-8", str(self._locales / f"{locale}.UTF-8")]
+        known = os.environ | {"I18NPATH": str(sources)}
+        done = subprocess.run(compile_it, check=False, capture_output=True, text=True, env=known)
+        if done.returncode != 0:
+            raise RuntimeError(f"the locale {locale} cannot be compiled: {done.stderr.strip()}")
 
     def stop(self) -> None:
         """Stop the server: politely, then not."""

@@ -67,6 +67,11 @@ def test_nothing_is_promised_and_left_undone() -> None:
     assert named([path for path in rooms if words.search(path.read_text())]) == []
 
 
+def test_no_test_is_skipped_where_a_service_is_missing() -> None:
+    words = re.compile(r"\b(pytest\.(skip|xfail|importorskip)|mark\.(skip|xfail))\b")
+    assert named([path for path in modules("tests") if words.search(path.read_text())]) == []
+
+
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_an_import_against_the_arrows_is_found(name: str, tmp_path: Path) -> None:
     path, forbidden = CONTRACTS[name]
