@@ -3,7 +3,6 @@
 Nothing is followed, no proxy and no credentials are taken from the environment, no cookie is kept.
 """
 
-import asyncio
 import ssl
 import time
 from importlib.metadata import version
@@ -33,7 +32,6 @@ _TIMESTAMP: Final = istr("webhook-timestamp")
 _SIGNATURE: Final = istr("webhook-signature")
 _IDEMPOTENCY_KEY: Final = istr("Idempotency-Key")
 _TYPE: Final = istr("Twiceshy-Type")
-_HIDDEN: Final = "…".encode()
 SECRETS_SECONDS: Final = 1.0
 """How long secrets that were read are taken for live: a file that is rotated is read within a second."""
 
@@ -89,12 +87,10 @@ class WebhookSink:
             return Permanent(why=str(error))
         attempt, seconds = Attempt(), self._settings.timeout_seconds
         try:
-            message, beginning = await self._opened().post(attempt, headers, outgoing.body, seconds)
+            message, beginning = await self._opened().post(attempt, headers, outgoing.body)
         except Exception as error:  # noqa: BLE001 - every end but cancellation is a result
             heard = attempt.heard_status()
             return unanswered(attempt, error, seconds) if heard is None else self._result(Answer(status=heard), now)
-        for secret in self._secrets.headers.values():
-            beginning = beginning.replace(secret.encode(), _HIDDEN)
         return self._result(Answer(status=message.code, headers=message.headers, beginning=beginning), now)
 
     async def check(self) -> Reached:
@@ -104,8 +100,7 @@ class WebhookSink:
             self._secrets = self._read()
             poster = self._made()
             try:
-                async with asyncio.timeout(seconds):
-                    connection = await poster.connect()
+                connection = await poster.connect()
                 detail = self._seen(attempt, connection)
                 connection.close()
             finally:
@@ -144,6 +139,7 @@ class WebhookSink:
             self._url,
             self._guard,
             self._settings.concurrency,
+            seconds=self._settings.timeout_seconds,
             resolver=self._resolver,
             certificates=self._certificates,
         )

@@ -11,6 +11,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from outbox_relay.networks import Networks, networks_of
 from outbox_relay.secrets import ReadSecret
+from outbox_relay.sinks.base import Sink
+from outbox_relay.sinks.discreet import DiscreetSink
 from outbox_relay.sinks.webhook import WebhookSink
 from twiceshy_contract.destinations import WebhookDestination
 
@@ -138,10 +140,14 @@ class Webhooks:
         resolver: AbstractResolver | None = None,
         certificates: ssl.SSLContext | None = None,
         **settings: Any,
-    ) -> WebhookSink:
+    ) -> Sink:
         """Open a destination as the relay would."""
         declared = msgspec.convert({"kind": "webhook", "url": url, "timeout_seconds": 5} | settings, WebhookDestination)
-        sink = WebhookSink("hook", declared, self._read_secret, networks, resolver=resolver, certificates=certificates)
+
+        def opened(read_secret: ReadSecret) -> Sink:
+            return WebhookSink("hook", declared, read_secret, networks, resolver=resolver, certificates=certificates)
+
+        sink = DiscreetSink(opened, self._read_secret)
         self._stack.push_async_callback(sink.close)
         return sink
 
