@@ -59,10 +59,18 @@ How each row is measured:
   server software; it has no database. In `replay` every request begins one of {settled} settled keys again.
 - **One key**: 1,000 connections begin one key at once with `wait_seconds=30`; the tool takes a second. The figure is
   the time from the commit's answer to a waiter's own. Were there a second execution, the bench would end there.
+- **Recording** (`record`, `conversation`, `replay-events`): one guard against the service on SQLite. `record` is the
+  median time in the caller while a thread of its process sends; `conversation` sets the plain JSON of 100 calls that
+  re-send their context against the growth of the database's file; `replay-events` replays a recorded run.
+- **Outbox** (`outbox-…`): a queue of 20,000 messages of 300 bytes is filled, which is not timed, and drained by one
+  process; a turn ends when the database says that the queue is empty. Ours is the relay as it is shipped: it looks at
+  the effect of each message, settles into the history and signs webhooks. faststream-outbox runs 16 workers with
+  batches of 500, pgqueuer batches of 100: their fastest settings. `outbox-webhooks` has 64 requests in flight on both
+  sides, to one receiver. In `outbox-poisoned` both sides have 500 lanes; ours has one of 50,000 beside them.
 
 ## Do it again
 
-    make bench                            # all rows, about five minutes; installs the peers into bench/.peers first
+    make bench                            # all rows, about eight minutes; installs the peers into bench/.peers first
     make bench ARGS="--only replay"       # one row; --repeats and --seconds say how often and how long
     make bench-charts                     # write this page and its charts from the last results
     make bench-publish                    # both

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tests.service import ServiceProcess
@@ -17,6 +18,8 @@ FIRST = next(
 RECORDED = next(
     block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "Guard(record=True)" in block
 )
+STAGING = next(block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "tell_office" in block)
+DESTINATIONS = next(iter(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)))
 WHAT_IF = ["--mode", "retest", "--llm", "recorded:judge", "--override", 'lookup=["UCTA 1977"]']
 
 
@@ -82,3 +85,20 @@ def test_the_recorded_program_is_shown_found_replayed_changed_and_promoted(tmp_p
     assert promoted.returncode == 0
     tested = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/recordings")
     assert (tested.returncode, "1 passed" in tested.stdout) == (0, True), tested.stdout
+
+
+def test_the_staging_program_stages_once_and_the_office_hears_of_it_once(tmp_path: Path) -> None:
+    (tmp_path / "destinations.yaml").write_text(DESTINATIONS)
+    options = ("--with-relay", "--destinations", str(tmp_path / "destinations.yaml"))
+    database = f"sqlite:///{tmp_path}/service.db"
+    with ServiceProcess(database, options=options, TWICESHY_RELAY_FILES=str(tmp_path)) as service:
+        (tmp_path / "notify.py").write_text(STAGING.replace("http://127.0.0.1:8700", service.url))
+        staged = [run(tmp_path, "notify.py").stdout.rpartition("is_replay=")[2] for _ in range(2)]
+        assert staged == ["False)\n", "True)\n"]
+        delivered = ("-m", "twiceshy", "outbox", "list", "--state", "delivered", "--json", "--url", service.url)
+        until = time.monotonic() + 30
+        while not (items := json.loads(run(tmp_path, *delivered).stdout)["items"]):
+            assert time.monotonic() < until
+    assert [(item["destination"], item["run"]) for item in items] == [("office", "order-1042")]
+    (line,) = (tmp_path / "office.log").read_text().splitlines()
+    assert json.loads(line)["body"] == {"order": 1042, "total": "99.00"}
