@@ -21,7 +21,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How to serve. Without tokens the service binds only to this machine.
 
     `approvers` are the names of those who may decide approvals, by their tokens; without one, everybody may.
-    `inbound_secrets` sign mail that comes in; without one, none is taken.
+    `inbound_secrets` sign mail that comes in; without one, none is taken. `redis` is the address of what makes true
+    answers arrive sooner; without it they come from the database.
     """
 
     database: str = DEFAULT_DATABASE
@@ -30,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tokens: tuple[str, ...] = ()
     approvers: Mapping[str, str] = {}
     inbound_secrets: tuple[bytes, ...] = ()
+    redis: str = ""
 
     def __post_init__(self) -> None:
         if not self.approvers.keys().isdisjoint(self.tokens):

@@ -54,6 +54,7 @@ tenants: Final = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     column("name", sa.Text),
     optional("salt", sa.LargeBinary),
+    sa.Column("cache_epoch", sa.Integer, nullable=False, server_default="0"),
     sa.UniqueConstraint("name", name="tenants_name"),
 )
 
