@@ -4,6 +4,7 @@ Embedded, the service is a guest in somebody's program, which may use structlog 
 structlog's own configuration, and nothing is printed that the program's `logging` does not want.
 """
 
+import asyncio
 import functools
 import logging
 import sys
@@ -29,9 +30,25 @@ def logger(name: str) -> FilteringBoundLogger:
     return _logger(name, _add_request, structlog.processors.format_exc_info)
 
 
-def line_logger(name: str) -> FilteringBoundLogger:
-    """Return a logger for events that say all of themselves, and carry no exception: one is written every request."""
-    return _logger(name)
+class LineLogger:
+    """Writes events that say all of themselves, one every request: the same lines, without the way through structlog.
+
+    Where the log is the service's own, what is written in one turn of the loop reaches the system together.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._outlet = _Outlet(logging.getLogger(f"twiceshy.{name}"))
+
+    def wants(self, method: str) -> bool:
+        """Say whether anybody reads events of a level, `info` or `warning`."""
+        return self._outlet.wants(method)
+
+    def write(self, method: str, event: EventDict) -> None:
+        """Write an event, if it is wanted."""
+        if self.wants(method):
+            event["level"] = method
+            line = _rendered(self._outlet, method, _add_time(self._outlet, method, event))
+            self._outlet.write_soon(_LEVELS[method.upper()], line)
 
 
 def _logger(name: str, *more: Processor) -> FilteringBoundLogger:
@@ -64,6 +81,7 @@ class _Lines(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream = stream
+        self._waiting: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write what the standard library brings."""
@@ -73,6 +91,16 @@ class _Lines(logging.Handler):
         """Write a line at once. A log that cannot be written is no reason to serve nobody."""
         with suppress(OSError, ValueError):
             self._stream.write(f"{line}\n")  # standard error is line-buffered: this reaches the system
+
+    def write_soon(self, line: str) -> None:
+        """Write a line with all others of this turn of the loop, from whose thread this is called."""
+        self._waiting.append(line)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._write_waiting)
+
+    def _write_waiting(self) -> None:
+        lines, self._waiting = self._waiting, []
+        self.write("\n".join(lines))
 
 
 class _Outlet:
@@ -97,11 +125,29 @@ class _Outlet:
     def error(self, line: str) -> None:
         self._write(logging.ERROR, line)
 
-    def _write(self, level: int, line: str) -> None:
+    def write_soon(self, level: int, line: str) -> None:
+        lines = self._lines
+        if lines is None:
+            self._hand_over(level, line)
+        else:
+            lines.write_soon(line)
+
+    @property
+    def _lines(self) -> "_Lines | None":
+        """The handler that writes lines, where the log is the service's own."""
         root = self._root
         if not root.propagate and len(root.handlers) == 1 and isinstance(root.handlers[0], _Lines):
-            root.handlers[0].write(line)
-            return
+            return root.handlers[0]
+        return None
+
+    def _write(self, level: int, line: str) -> None:
+        lines = self._lines
+        if lines is None:
+            self._hand_over(level, line)
+        else:
+            lines.write(line)
+
+    def _hand_over(self, level: int, line: str) -> None:
         self._under.handle(logging.LogRecord(self._under.name, level, __file__, 0, line, None, None))
 
 

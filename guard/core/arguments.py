@@ -6,7 +6,7 @@ from typing import Final, Literal, cast
 import msgspec
 
 from guard.core.normalisers.declared import Normalise, normaliser_of
-from twiceshy_contract.canonical import canonical, is_tag, normal_form
+from twiceshy_contract.canonical import canonical, canonical_of_json, is_tag, normal_form
 from twiceshy_contract.refusals import JsonValue, Refusal, Step, pointer, steps_of
 from twiceshy_contract.tools import ArgumentRoles, Normaliser
 
@@ -85,9 +85,9 @@ class ArgumentReader:
         self._is_plain = not self._root.below
 
     def read(self, arguments: dict[str, object]) -> Reading:
-        """Understand a call's arguments. Raises Refusal with the place, seen from the arguments."""
+        """Understand a call's arguments, decoded from JSON. Raises Refusal with the place, seen from the arguments."""
         if self._is_plain:
-            identity, content = canonical(arguments), b"{}"
+            identity, content = canonical_of_json(cast("JsonValue", arguments)), b"{}"
         else:
             identity, content = (canonical(part) for part in self._parts(arguments))
         both = hashlib.sha256(len(identity).to_bytes(4, "big") + identity + content)

@@ -5,6 +5,7 @@ bytes of the run's start and 26 of a hash over slot, occurrence and generation: 
 in the index. Effects that have no run in their name take a zero prefix.
 """
 
+import functools
 import hashlib
 import struct
 from typing import Final
@@ -25,10 +26,8 @@ def slot(tenant: TenantId, run: RunId | None, tool: str, rule: KeyRule, value: b
     tenant's, so neither run nor tool is part of its slot; the effect names its tool and is compared.
     """
     is_business_key = rule == "business_key"
-    scope = b"tenant" if run is None or is_business_key else b"run"
-    run_bytes = b"" if run is None or is_business_key else run.bytes
-    tool_bytes = b"" if is_business_key else tool.encode()
-    return _digest(SCHEME, str(tenant).encode(), scope, run_bytes, _MAIN_BRANCH, tool_bytes, rule.encode(), value)
+    scoped = _scoped(tenant, None if is_business_key else run, "" if is_business_key else tool, rule)
+    return hashlib.sha256(scoped + _fields(value)).digest()
 
 
 def effect_key(named: bytes, run: RunId | None, occurrence: int, generation: int) -> Key:
@@ -38,14 +37,27 @@ def effect_key(named: bytes, run: RunId | None, occurrence: int, generation: int
     tried with other arguments.
     """
     prefix = bytes(_PREFIX_BYTES) if run is None else run.bytes[:_PREFIX_BYTES]
-    hashed = _digest(named, str(occurrence).encode(), str(generation).encode())
+    hashed = hashlib.sha256(_fields(named) + _counted(occurrence, generation)).digest()
     return Key(prefix + hashed[: 32 - _PREFIX_BYTES])
 
 
 def downstream_key(key: Key, epoch: int) -> str:
     """Return the idempotency key for the provider: 64 hex digits, the same for every attempt of one epoch."""
-    return _digest(SCHEME, b"downstream", key, str(epoch).encode()).hex()
+    return hashlib.sha256(_fields(SCHEME, b"downstream", key, str(epoch).encode())).hexdigest()
 
 
-def _digest(*fields: bytes) -> bytes:
-    return hashlib.sha256(b"".join([_LENGTHS(len(field)) + field for field in fields])).digest()
+@functools.lru_cache(maxsize=4096)
+def _scoped(tenant: TenantId, run: RunId | None, tool: str, rule: KeyRule) -> bytes:
+    """Return the fields that a run's calls of one tool share."""
+    scope, run_bytes = (b"tenant", b"") if run is None else (b"run", run.bytes)
+    return _fields(SCHEME, str(tenant).encode(), scope, run_bytes, _MAIN_BRANCH, tool.encode(), rule.encode())
+
+
+@functools.lru_cache(maxsize=256)
+def _counted(occurrence: int, generation: int) -> bytes:
+    """Return the fields of an instance; most are the first."""
+    return _fields(str(occurrence).encode(), str(generation).encode())
+
+
+def _fields(*fields: bytes) -> bytes:
+    return b"".join([_LENGTHS(len(field)) + field for field in fields])

@@ -1,6 +1,7 @@
 """Commit and fail: what an attempt says became of its effect."""
 
 from collections.abc import Generator
+from typing import cast
 
 import msgspec
 
@@ -16,9 +17,9 @@ from guard.service.intake import Intake
 from guard.service.jitter import Jitter
 from guard.service.outcomes import Refused, ReportOutcome, Settled
 from guard.service.staging import Source, Stagings, check_messages
-from twiceshy_contract.canonical import canonical
+from twiceshy_contract.canonical import canonical, canonical_of_json
 from twiceshy_contract.effects import CommitRequest, FailRequest, Opaque, Outcome
-from twiceshy_contract.refusals import Refusal
+from twiceshy_contract.refusals import JsonValue, Refusal
 from twiceshy_contract.wire import convert
 
 _log = logger("guard.finish")
@@ -106,7 +107,7 @@ def check_result(result: object) -> None:
         if isinstance(result, dict) and len(result) == 1 and "$opaque" in result:
             convert(result["$opaque"], Opaque)
         else:
-            canonical(result)
+            canonical_of_json(cast("JsonValue", result))
     except Refusal as refusal:
         raise refusal.under("result") from refusal
 

@@ -14,6 +14,7 @@ JSON: Final = "application/json"
 REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
 CONTRACT: Final = (CONTRACT_HEADER.lower().encode(), str(CONTRACT_VERSION).encode())
 """What every answer says of the service: an older one passes over what it does not know."""
+_CONTENT_IS_JSON: Final = (b"content-type", JSON.encode())
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -37,8 +38,8 @@ class Answer(msgspec.Struct, frozen=True):
     async def send_by(self, send: Send, request_id: str) -> None:
         """Send the answer over ASGI."""
         headers = [
-            (b"content-type", self.media_type.encode()),
-            (b"content-length", str(len(self.body)).encode()),
+            _CONTENT_IS_JSON if self.media_type is JSON else (b"content-type", self.media_type.encode()),
+            (b"content-length", b"%d" % len(self.body)),
             (REQUEST_ID, request_id.encode()),
             CONTRACT,
         ]

@@ -1,5 +1,6 @@
 """How instants travel: RFC 3339 in UTC with microseconds."""
 
+import functools
 from datetime import UTC, datetime, timedelta
 
 from guard.core.effects import SECOND, Instant, instant
@@ -20,7 +21,14 @@ def instant_of(moment: datetime, *place: Step) -> Instant:
 
 def rfc3339(instant: Instant) -> str:
     """Write an instant, `2026-10-12T14:00:00.000000Z`."""
-    return (_EPOCH + timedelta(microseconds=instant)).isoformat(timespec="microseconds") + "Z"
+    second, rest = divmod(instant, SECOND)
+    return f"{_written(second)}.{rest:06d}Z"
+
+
+@functools.lru_cache(maxsize=256)
+def _written(second: int) -> str:
+    """Write a second; those of the answers of one moment are few."""
+    return (_EPOCH + timedelta(seconds=second)).isoformat()
 
 
 def rfc3339_or_none(instant: Instant | None) -> str | None:

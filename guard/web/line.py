@@ -1,19 +1,17 @@
 """The canonical log line: one JSON line a request, with all that is worth knowing of it as keys."""
 
-import logging
-import secrets
+import random
 import time
 from typing import Final
 
 from litestar.types import HTTPScope
 
-from guard.logs import line_logger, request_id
+from guard.logs import LineLogger, request_id
 from guard.web.answer import REQUEST_ID
 
 _LONGEST_ID: Final = 128
 
-_log = line_logger("guard.request")
-_outlet = logging.getLogger("twiceshy.guard.request")
+_log = LineLogger("guard.request")
 
 
 class Line:
@@ -36,19 +34,15 @@ class Line:
 
     def write(self, status: int) -> None:
         """Write the line. What went wrong on our side is a warning."""
-        is_ours = status >= 500
-        if not is_ours and not _outlet.isEnabledFor(logging.INFO):
+        level = "warning" if status >= 500 else "info"
+        if not _log.wants(level):
             return
-        log = _log.warning if is_ours else _log.info
-        log(
-            "request",
-            method=self._method,
-            path=self._path,
-            status=status,
-            milliseconds=round(self.seconds * 1000, 3),
-            **self.facts,
-            request_id=self.request_id,
-        )
+        event = {"method": self._method, "path": self._path, "status": status}
+        event["milliseconds"] = round(self.seconds * 1000, 3)
+        event |= self.facts
+        event["request_id"] = self.request_id
+        event["event"] = "request"
+        _log.write(level, event)
 
 
 def request_id_of(scope: HTTPScope) -> str:
@@ -58,4 +52,4 @@ def request_id_of(scope: HTTPScope) -> str:
             text = value.decode("latin-1")
             if 0 < len(text) <= _LONGEST_ID and text.isascii() and text.isprintable() and " " not in text:
                 return text
-    return secrets.token_hex(16)
+    return f"{random.getrandbits(128):032x}"  # it need be new, not secret; a forked child draws others

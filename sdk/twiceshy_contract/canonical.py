@@ -32,6 +32,8 @@ MAX_BYTES: Final = 2**20
 """The largest body, and so the largest value, that the service takes."""
 
 _sorted_encoder = msgspec.json.Encoder(order="sorted")
+_UNUSUAL = re.compile(rb'"\$|\\|[0-9]{16}|[0-9][.eE]|[\x00-\x1f\x7f\xf0-\xff]')
+"""What may be a tag, an escape, an integer beyond 2^53, a float, or a character beyond the Basic Multilingual Plane."""
 _plain_floats = (1e-4, 1e15)
 _INT = re.compile(rf"-?(0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})\Z")
 _DECIMAL = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
@@ -55,6 +57,16 @@ def canonical(value: object) -> bytes:
     if normal.is_plain:
         return _sorted_encoder.encode(tree)
     return rfc8785.dumps(tree)
+
+
+def canonical_of_json(value: JsonValue) -> bytes:
+    """Write what was decoded from JSON as `canonical` does, in a quicker way. Raises Refusal.
+
+    Where nothing in the text could be written otherwise, it is canonical as msgspec's sorted encoder writes it.
+    """
+    text = _sorted_encoder.encode(value)
+    is_usual = _UNUSUAL.search(text) is None and text.count(b"{") + text.count(b"[") <= MAX_DEPTH
+    return text if is_usual else canonical(value)
 
 
 def digest(value: object) -> bytes:

@@ -9,8 +9,15 @@ import rfc8785
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from twiceshy_contract.canonical import MAX_BYTES, MAX_SAFE_INTEGER, canonical, digest, normal_form
-from twiceshy_contract.refusals import JsonValue
+from twiceshy_contract.canonical import (
+    MAX_BYTES,
+    MAX_SAFE_INTEGER,
+    canonical,
+    canonical_of_json,
+    digest,
+    normal_form,
+)
+from twiceshy_contract.refusals import JsonValue, Refusal
 from twiceshy_contract.strict_json import decode
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -51,6 +58,24 @@ def test_the_fast_path_writes_what_the_rfc8785_package_writes(tree: JsonValue) -
 @given(TREES)
 def test_a_tree_without_tags_is_written_as_rfc_8785_says_itself(tree: JsonValue) -> None:
     assert canonical(tree) == rfc8785.dumps(tree)
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(TREES)
+@example({"\U0001f600": 1, "\ufb01": 2})
+@example({"ü": "$", "b": ["$x", "1e5", "12345678901234567", 2**60]})
+@example({"$$mine": {"$dec": "12.50"}})
+def test_the_quick_way_from_json_writes_the_same(tree: JsonValue) -> None:
+    assert canonical_of_json(decode(json.dumps(tree).encode())) == canonical(tree)
+
+
+@pytest.mark.parametrize("text", ['{"$no":1}', '{"a":{"$dt":"today"}}', "[" * 65 + "]" * 65])
+def test_the_quick_way_from_json_refuses_the_same(text: str) -> None:
+    with pytest.raises(Refusal) as quick:
+        canonical_of_json(json.loads(text))
+    with pytest.raises(Refusal) as slow:
+        canonical(json.loads(text))
+    assert (quick.value.reason, quick.value.steps) == (slow.value.reason, slow.value.steps)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

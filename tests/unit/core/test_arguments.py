@@ -165,11 +165,11 @@ def test_values_that_a_normaliser_made_one_differ_nowhere() -> None:
     assert roles.differing_identity(one, other | {"to": "+49 30 123457"}) == ("/to",)
 
 
-def test_the_place_of_what_is_no_json_is_seen_from_the_arguments() -> None:
+def test_the_place_of_what_is_no_value_is_seen_from_the_arguments() -> None:
     for roles in (reader(), reader(ignored=("/why",))):
         with pytest.raises(Refusal) as caught:
-            roles.read({"a": [1, float("nan")]})
-        assert caught.value.path == "/a/1"
+            roles.read({"a": [1, {"$dt": "today"}]})
+        assert caught.value.path == "/a/1/$dt"
 
 
 def test_identity_that_differs_is_named_by_its_paths() -> None:
