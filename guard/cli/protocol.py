@@ -1,13 +1,17 @@
 """The server's HTTP protocol, but for one thing: the head of an answer and its body go out in one piece.
 
 Uvicorn writes them one after the other. That is twice the work for the system on both sides, and wakes the client for
-a head that tells it nothing yet.
+a head that tells it nothing yet. Whoever has a whole answer may hand it over as one (`guard.web.answer.WHOLE`), and
+spares the server what it does for answers that come in parts.
 """
 
 import asyncio
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import HTTPScope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from guard.web.answer import WHOLE
 
 
 class OnePiece:
@@ -46,5 +50,25 @@ class OnePieceProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection."""
+        # Of the connection and not of a request: one that knew its request would keep it from being freed at once.
+        self._extensions: dict[str, dict[object, object]] = {WHOLE: cast("dict[object, object]", self._answer)}
         held = OnePiece(cast("asyncio.Transport", transport))
         super().connection_made(cast("asyncio.Transport", held))
+
+    def on_message_begin(self) -> None:
+        """Begin a request, whose answer may come whole."""
+        super().on_message_begin()
+        self.scope["extensions"] = self._extensions
+
+    def _answer(self, scope: HTTPScope, status: int, head: bytes, body: bytes) -> bool:
+        """Write a whole answer and let the next request come; say no where it has to go the usual way."""
+        cycle = self.cycle
+        is_over = cycle.scope is not scope or cycle.disconnected
+        if is_over or not cycle.keep_alive or cycle.flow.write_paused or scope["method"] == "HEAD":
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[status], head, body))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True

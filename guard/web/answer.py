@@ -1,12 +1,12 @@
 """An answer before it is sent: what the hot verbs write themselves and the framework's routes return."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import msgspec
 from litestar import Response
-from litestar.types import Send
+from litestar.types import HTTPScope, Send
 
 from twiceshy_contract.wire import CONTRACT_HEADER, CONTRACT_VERSION, REQUEST_ID_HEADER
 
@@ -14,7 +14,11 @@ JSON: Final = "application/json"
 REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
 CONTRACT: Final = (CONTRACT_HEADER.lower().encode(), str(CONTRACT_VERSION).encode())
 """What every answer says of the service: an older one passes over what it does not know."""
-_CONTENT_IS_JSON: Final = (b"content-type", JSON.encode())
+WHOLE: Final = "twiceshy.whole"
+"""The extension of a scope by which a server takes answers whole."""
+Whole = Callable[[HTTPScope, int, bytes, bytes], bool]
+"""Takes a scope, a status, the head's lines and the body; says no where it takes no whole answer: nothing was sent."""
+_NO_EXTENSIONS: Final[Mapping[str, object]] = MappingProxyType({})
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -35,16 +39,21 @@ class Answer(msgspec.Struct, frozen=True):
         """Return the same, its body an object that says besides where the run's log goes on."""
         return msgspec.structs.replace(self, body=b'%b,"next_seq":%d}' % (self.body[:-1], next_seq))
 
-    async def send_by(self, send: Send, request_id: str) -> None:
-        """Send the answer over ASGI."""
+    async def send_by(self, scope: HTTPScope, send: Send, request_id: str) -> None:
+        """Send the answer over ASGI, or hand it over as a whole where the server takes it so."""
         headers = [
-            _CONTENT_IS_JSON if self.media_type is JSON else (b"content-type", self.media_type.encode()),
+            (b"content-type", self.media_type.encode()),
             (b"content-length", b"%d" % len(self.body)),
             (REQUEST_ID, request_id.encode()),
             CONTRACT,
         ]
         if self.headers:
             headers += [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]
+        whole = (scope.get("extensions") or _NO_EXTENSIONS).get(WHOLE)
+        if whole is not None:
+            head = b"".join([b"%b: %b\r\n" % pair for pair in headers])
+            if cast("Whole", whole)(scope, self.status, head, self.body):
+                return
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 

@@ -79,7 +79,7 @@ class Front:
         if answer is None:
             line.write(_CLIENT_GONE)
             return
-        await answer.send_by(send, line.request_id)
+        await answer.send_by(scope, send, line.request_id)
         line.facts["said"] = answer.said
         line.write(answer.status)
 
