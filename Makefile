@@ -42,7 +42,17 @@ test: install ## Run all tests on real SQLite and real PostgreSQL 18
 machine: install ## Search the running service for longer: other lives of effects each time, what they met is printed
 	$(BIN)/python -m pytest tests/acceptance/machine/test_machine.py -q --hypothesis-profile=search
 
-soak: install ## Kill a recorded agent at 200 random events, and relays and brokers during 10,000 messages each: about fifteen minutes
+weather: install ## Run the service's tests with a Redis that is fair, lies, is killed, is cut off: each weather for all of them
+	for weather in fair lying killed partitioned; do \
+	  WEATHER=$$weather $(BIN)/python -m pytest tests/integration --ignore tests/integration/sinks -q \
+	    --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder || exit 1; \
+	done
+
+soak: install ## Soak the service for SOAK_MINUTES (15) and check the whole history; then growth at full size: about forty minutes
+	$(BIN)/python -m tests.soak $(ARGS)
+	$(BIN)/python -m bench.growth
+
+soak-kills: install ## Kill a recorded agent at 200 random events, and relays and brokers during 10,000 messages each: fifteen minutes
 	SOAK=200 $(BIN)/python -m pytest tests/acceptance/test_resume.py -q
 	SOAK=10000 $(BIN)/python -m pytest tests/acceptance/test_relay_kills.py tests/acceptance/test_broker_kills.py -q
 	SOAK=10000 $(BIN)/python -m pytest tests/integration/test_relay_burdens.py -q
@@ -73,7 +83,7 @@ bench-charts: install ## Write docs/reference/benchmarks.md and its charts from 
 	$(BIN)/python -m bench.publish
 
 bench-publish: install ## Measure all rows, then write the page and its charts
-	$(BIN)/python -m bench --publish $(ARGS)
+	$(BIN)/python -m bench --all --publish $(ARGS)
 
 serve: install ## Start the guard on http://127.0.0.1:8700 with ./twiceshy.db
 	$(BIN)/twiceshy serve
@@ -85,4 +95,4 @@ format: install ## Let ruff put the code in order
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) site bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 
-.PHONY: help install demo example-booking example-contracts example-refund example-retention test machine soak check check-style check-types check-core check-docs bench bench-charts bench-publish serve format clean
+.PHONY: help install demo example-booking example-contracts example-refund example-retention test machine weather soak check check-style check-types check-core check-docs bench bench-charts bench-publish serve format clean

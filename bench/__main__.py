@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench import curves
 from bench.comparisons import COMPARISONS, Comparison
 from bench.failure import BenchFailure
 from bench.figures import figure, ratio, target
@@ -27,21 +28,25 @@ _OPEN_FILES: Final = 8_192
 @click.option("--only", "names", multiple=True, type=click.Choice(_NAMES), help="Measure this row; may be repeated.")
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Turns of each side.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=2.5, show_default=True, help="Length of a turn.")
+@click.option("--all", "is_all", is_flag=True, help="Also the rows that take minutes each, and the curves.")
 @click.option("--publish", "is_published", is_flag=True, help="Then write the page and the charts of the documents.")
-def main(*, names: tuple[str, ...], repeats: int, seconds: float, is_published: bool) -> None:
+def main(*, names: tuple[str, ...], repeats: int, seconds: float, is_all: bool, is_published: bool) -> None:
     """Measure Twiceshy against its peers, in turn, on this machine.
 
     Results go to bench/results/latest.json; rows that are not measured stay as they are there. The exit code is 1
     where a target is missed.
     """
     _allow_open_files()
-    chosen = [comparison for comparison in COMPARISONS if comparison.name in (names or _NAMES)]
+    short = [comparison.name for comparison in COMPARISONS if is_all or not comparison.is_long]
+    chosen = [comparison for comparison in COMPARISONS if comparison.name in (names or short)]
     console, notes = Console(), Console(stderr=True)
     machine = this_machine()
     if machine.is_busy:
         notes.print(f"The load average is {machine.load}: others work here too, so these figures will be rough.")
     try:
         rows = _measured(chosen, repeats, seconds, machine, notes)
+        if is_all:
+            curves.write(curves.measure(lambda what: notes.print(what, highlight=False)))
         if is_published:
             publish()
     except BenchFailure as error:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from bench import outboxes, recordings, sides
+from bench import growth, outboxes, recordings, sides
 from bench.peers.install import Say
 from bench.rows import Better, percentiles
 from bench.sides import Sides
@@ -37,7 +37,10 @@ def p99(turn: Turn) -> float:
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One row to be. `open` starts both sides, `value` reads a turn; a target without a peer is absolute."""
+    """One row to be. `open` starts both sides, `value` reads a turn; a target without a peer is absolute.
+
+    One that `is_long` is measured only where it is named, or all are wanted.
+    """
 
     name: str
     what: str
@@ -47,6 +50,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = "guarded calls/s"
     better: Better = "higher"
     value: Callable[[Turn], float] = calls_per_second
+    is_long: bool = False
 
 
 COMPARISONS: Final = (
@@ -70,6 +74,13 @@ COMPARISONS: Final = (
         peer_name="hand-written transactions",
         target=1,
         open=sides.sdk_against_by_hand,
+    ),
+    Comparison(
+        name="powertools",
+        what="32 callers through the SDK, PostgreSQL",
+        peer_name="Powertools on a Valkey that syncs",
+        target=None,
+        open=sides.sdk_against_powertools,
     ),
     Comparison(
         name="dbos-sqlite",
@@ -130,6 +141,17 @@ COMPARISONS: Final = (
         unit="ms",
         better="lower",
         value=p99,
+    ),
+    Comparison(
+        name="growth",
+        what="p50 of a begin with 10,000,000 stored effects, 1 caller",
+        peer_name="the same with 10,000",
+        target=1.3,
+        open=partial(growth.grown, None),
+        unit="ms",
+        better="lower",
+        value=p50,
+        is_long=True,
     ),
     Comparison(
         name="record",

@@ -38,14 +38,15 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class Generator:
-    """Loads one side, in this process, over 32 connections."""
+    """Loads one side, in this process, over 32 connections or another number."""
 
-    def __init__(self, open_caller: OpenCaller) -> None:
+    def __init__(self, open_caller: OpenCaller, connections: int = CONNECTIONS) -> None:
         self._callers = Callers(open_caller)
+        self._connections = connections
 
     def turn(self, seconds: float) -> Turn:
         """Load the side for some seconds. Raises BadAnswer."""
-        return run(self._callers.turn(CONNECTIONS, seconds))
+        return run(self._callers.turn(self._connections, seconds))
 
 
 def run(work: Coroutine[Any, Any, Turn]) -> Turn:
@@ -68,7 +69,7 @@ def guarded(side: Side) -> OpenCaller:
         commit = {"attempt": granted[0], "fence": granted[1].fence, "result": {"id": number}}
         await connection.post(side.commit.replace("{key}", granted[1].key), commit)
 
-    return _over_connections(
+    return over_connections(
         side.port, lambda connection, index: lambda number: call(connection, f"bench-{load}-{index}", number)
     )
 
@@ -77,7 +78,7 @@ def repeated(side: Side, decision: str) -> OpenCaller:
     """Return callers that begin settled keys again, over and over; `decision` is what the side answers."""
     load = uuid4().hex[:12]
     asyncio.run(_settle(side, load))
-    return _over_connections(
+    return over_connections(
         side.port,
         lambda connection, _: lambda number: begin(connection, side, load, number % SETTLED_KEYS, decision),
     )
@@ -86,7 +87,7 @@ def repeated(side: Side, decision: str) -> OpenCaller:
 def posted(port: int, path: str) -> OpenCaller:
     """Return callers that post a number under an idempotency key of its own: Restate's ingress."""
     load = uuid4().hex
-    return _over_connections(
+    return over_connections(
         port,
         lambda connection, _: lambda number: connection.post(path, number, {"idempotency-key": f"{load}-{number}"}),
     )
@@ -123,7 +124,9 @@ async def _settle(side: Side, run_name: str) -> None:
             await connection.post(side.commit.replace("{key}", grant.key), commit)
 
 
-def _over_connections(port: int, made: Callable[[Connection, int], Call]) -> OpenCaller:
+def over_connections(port: int, made: Callable[[Connection, int], Call]) -> OpenCaller:
+    """Return callers over a connection each; `made` makes the n-th caller's call of its connection."""
+
     @asynccontextmanager
     async def open_caller(index: int) -> AsyncIterator[Call]:
         async with connected(port) as connection:

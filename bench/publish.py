@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.charts import latency, throughput
+from bench.curve_chart import curves
+from bench.curves import read as read_curves
 from bench.failure import BenchFailure
 from bench.load import SETTLED_KEYS
 from bench.page import page
@@ -20,11 +22,14 @@ def publish(documents: Path = _DOCUMENTS) -> None:
         raise BenchFailure("The results are of an older form, or empty. Run `make bench` first.")
     assets = documents / "assets"
     assets.mkdir(exist_ok=True)
+    lines = read_curves()
     written = {
         assets / "bench-throughput.svg": throughput(rows),
         assets / "bench-latency.svg": latency(rows),
-        documents / "reference" / "benchmarks.md": page(rows, read_machine(), SETTLED_KEYS),
+        documents / "reference" / "benchmarks.md": page(rows, lines, read_machine(), SETTLED_KEYS),
     }
+    if lines:
+        written[assets / "bench-curves.svg"] = curves(lines)
     for file, text in written.items():
         file.write_text(text, encoding="utf-8")
 

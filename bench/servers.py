@@ -20,10 +20,12 @@ from bench.processes import running
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.schema import migrate
 from guard.store.sql.sqlite import writer_engine
+from tests.brokers import ValkeyServer
 from tests.servers import PostgresServer
 from tests.service import ServiceProcess
 
 POSTGRES_MUST: Final = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+VALKEY_MUST: Final = {"appendonly": "yes", "appendfsync": "always"}
 _SQLITE_MUST: Final = {"journal_mode": "wal", "synchronous": "2"}
 
 
@@ -46,6 +48,17 @@ def sqlite() -> Iterator[str]:
         url = f"sqlite:///{Path(folder) / 'bench.db'}"
         asyncio.run(migrate(url))
         yield url
+
+
+@contextmanager
+def valkey() -> Iterator[int]:
+    """Start a Valkey that syncs every write; give its port."""
+    server = ValkeyServer()
+    try:
+        _started("Valkey", server.start)
+        yield server.port
+    finally:
+        server.remove()
 
 
 @contextmanager

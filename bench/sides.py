@@ -8,10 +8,10 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from bench import load
-from bench.peers.install import RESTATE_SERVER, Say, dbos_python
+from bench.peers.install import RESTATE_SERVER, Say, dbos_python, powertools_python
 from bench.processes import CallerProcess, caller_process
 from bench.restate import CALL_PATH, restate
-from bench.servers import POSTGRES_MUST, durability, durable, noop, postgres, service, sqlite
+from bench.servers import POSTGRES_MUST, VALKEY_MUST, durability, durable, noop, postgres, service, sqlite, valkey
 from bench.stampede import Stampede
 from bench.turns import Turn
 
@@ -78,6 +78,23 @@ def sdk_against_by_hand(_: Say) -> Iterator[Sides]:
             ours=lambda seconds: ours.turn(CALLERS, seconds),
             peer=lambda seconds: peer.turn(CALLERS, seconds),
             facts=(durability(url), durable("the pair's connections", peer.facts, _POSTGRES_SYNCS)),
+        )
+
+
+@contextmanager
+def sdk_against_powertools(say: Say) -> Iterator[Sides]:
+    """Compare calls through the SDK with idempotent functions of Powertools, whose record is in a Valkey that syncs."""
+    with ExitStack() as stack:
+        python = powertools_python(say)
+        url = stack.enter_context(postgres())
+        ours = _sdk(stack, url)
+        port = str(stack.enter_context(valkey()))
+        module = "bench.peers.powertools_calls"
+        peer = stack.enter_context(caller_process("Powertools", python, module, "127.0.0.1", port))
+        yield Sides(
+            ours=lambda seconds: ours.turn(CALLERS, seconds),
+            peer=lambda seconds: peer.turn(CALLERS, seconds),
+            facts=(durability(url), durable("Powertools' Valkey", peer.facts, VALKEY_MUST)),
         )
 
 

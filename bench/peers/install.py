@@ -28,6 +28,11 @@ def restate_python(say: Say) -> Path:
     return _environment("restate", say)
 
 
+def powertools_python(say: Say) -> Path:
+    """Return the Python that has Powertools for AWS Lambda; install it first where it is missing."""
+    return _environment("powertools", say)
+
+
 def outbox_python(say: Say) -> Path:
     """Return the Python that has the peers of the relay; install them first where they are missing."""
     return _environment("outbox", say)

@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bench.curve_chart import curves
+from bench.curves import Line
 from bench.failure import BenchFailure, NotDurable
 from bench.page import page
 from bench.results import Machine, read, read_machine, write
@@ -55,15 +57,29 @@ def test_a_machine_on_which_others_work_is_said_to_be_busy(load: float, busy: bo
 
 
 def test_the_page_has_a_line_for_each_row() -> None:
-    lines = page([FASTER, ALONE], MACHINE, 64).splitlines()
+    lines = page([FASTER, ALONE], [], MACHINE, 64).splitlines()
     times = "\N{MULTIPLICATION SIGN}"
     assert f"| `dbos` | {FASTER.what} | DBOS | 5,000 | 250 | guarded calls/s | 20{times} | ≥ 20{times} | met |" in lines
     assert f"| `one-key` | {ALONE.what} | - | 150 | - | ms | - | ≤ 100 ms | missed |" in lines
     assert "| `dbos` | 4 | 16 | 32 | 120 | 480 | 960 |" in lines
 
 
+def test_the_page_and_the_chart_show_each_line_over_clients() -> None:
+    lines = [
+        Line(name="Twiceshy", clients=(1, 32), per_second=(400.0, 5_000.0), p50=(2.5, 6.0)),
+        Line(name="A & B", clients=(1, 32), per_second=(100.0, 250.0), p50=(9.0, 120.0)),
+    ]
+    written = page([FASTER], lines, MACHINE, 64)
+    assert "| clients | Twiceshy | A & B |" in written
+    assert "| 32 | 5,000 (6) | 250 (120) |" in written
+    drawn = curves(lines)
+    assert drawn == curves(lines)
+    for words in ("Twiceshy: 5,000", "A &amp; B: 250", "<desc", "10,000"):
+        assert words in drawn
+
+
 def test_the_page_says_on_what_and_when_it_was_measured() -> None:
-    written = page([FASTER, ALONE], MACHINE, 64)
+    written = page([FASTER, ALONE], [], MACHINE, 64)
     assert "Measured 2026-11-30 and 2026-12-01 on 2 cores of Some Processor (Linux), CPython 3.11.7;" in written
     assert written.count("- PostgreSQL 18.6: fsync on") == 1
 

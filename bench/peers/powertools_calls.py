@@ -1,0 +1,54 @@
+"""Powertools for AWS Lambda: an idempotent function with an empty body. Runs in an environment of its own.
+
+`python -m bench.peers.powertools_calls REDIS_URL CALLERS`. It has no async form, so each caller is a thread.
+"""
+
+import asyncio
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, Final
+from uuid import uuid4
+
+from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.idempotency.persistence.cache import CachePersistenceLayer
+
+from bench.turns import serve
+
+_REMAINING_MILLISECONDS: Final = 60_000
+_ASKED: Final = ("appendonly", "appendfsync")
+
+
+class _Context:
+    """What Lambda tells of an invocation, as far as Powertools asks: without it a crashed call blocks its key."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return what a minute's invocation has left."""
+        return _REMAINING_MILLISECONDS
+
+
+async def main(url: str, callers: int) -> None:
+    """Take turns; every call has an order of its own."""
+    store: Any = CachePersistenceLayer(url=url)
+    config: Any = IdempotencyConfig()
+    config.register_lambda_context(_Context())
+    process = uuid4().hex
+
+    def body(order: dict[str, Any]) -> int:
+        number: int = order["number"]
+        return number
+
+    empty: Any = idempotent_function(body, data_keyword_argument="order", persistence_store=store, config=config)
+    facts = {name: store.client.config_get(name)[name.encode()].decode() for name in _ASKED}
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(callers) as threads:
+
+        def call(number: int) -> Any:
+            order = {"process": process, "number": number}
+            return loop.run_in_executor(threads, lambda: empty(order=order))
+
+        await serve(lambda _: nullcontext(call), facts)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
