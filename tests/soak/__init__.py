@@ -1,0 +1,1 @@
+"""The soak: agents, operators and faults for minutes, and a checker that reads the whole history afterwards."""
