@@ -9,19 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-import asyncpg
-
 from guard.ports.store import StatementFailed, StoreUnavailable
 from guard.store.sql.address import FileAddress
 from guard.store.sql.faults import translated
+from guard.store.sql.listening import ended, listen
 from guard.store.sql.postgresql import PostgresDatabase
 
 _TOGETHER_SECONDS: Final = 0.015
 _CHANNEL: Final = "twiceshy_outbox"
 _NOTIFY: Final = f"NOTIFY {_CHANNEL}"
-_PROBE_SECONDS: Final = 30.0
-_FIRST_WAIT: Final = 0.1
-_LONGEST_WAIT: Final = 5.0
 _Listener = tuple[asyncio.AbstractEventLoop, Callable[[], None]]
 
 
@@ -75,16 +71,16 @@ class ServerBell:
     @asynccontextmanager
     async def listening(self, heard: Callable[[], None]) -> AsyncIterator[None]:
         """Call `heard` whenever it rings, and whenever the connection was lost, for it may have rung meanwhile."""
-        task = asyncio.get_running_loop().create_task(self._listen(heard))
+        task = asyncio.get_running_loop().create_task(listen(self._database, _CHANNEL, lambda _said: heard()))
         try:
             yield
         finally:
-            await _ended(task)
+            await ended(task)
 
     async def close(self) -> None:
         """Stop ringing."""
         if self._ringing is not None:
-            await _ended(self._ringing)
+            await ended(self._ringing)
         await self._held.close()
 
     async def _ring(self) -> None:
@@ -93,37 +89,3 @@ class ServerBell:
             with suppress(StoreUnavailable, StatementFailed), translated():
                 await self._held.call(_NOTIFY)
             await asyncio.sleep(_TOGETHER_SECONDS)
-
-    async def _listen(self, heard: Callable[[], None]) -> None:
-        wait = _FIRST_WAIT
-        while True:
-            with suppress(StoreUnavailable, StatementFailed), translated():
-                connection = await self._database.listener()
-                wait = _FIRST_WAIT
-                try:
-                    await _hear(connection, heard)
-                finally:
-                    connection.terminate()
-            heard()
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
-
-
-async def _hear(connection: "asyncpg.Connection[asyncpg.Record]", heard: Callable[[], None]) -> None:
-    """Listen until the connection is lost: it says so, or does not answer a question."""
-    is_lost = asyncio.Event()
-    connection.add_termination_listener(lambda _connection: is_lost.set())
-    await connection.add_listener(_CHANNEL, lambda *_told: heard())
-    heard()
-    while not is_lost.is_set():
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PROBE_SECONDS):
-                await is_lost.wait()
-        if not is_lost.is_set():
-            await connection.execute("SELECT 1")
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
