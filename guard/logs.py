@@ -22,6 +22,8 @@ request_id: Final[ContextVar[str | None]] = ContextVar("guard_request_id", defau
 """The id of the request that is being served here."""
 
 _ROOT: Final = "twiceshy.guard"
+_worker: Final[dict[str, int]] = {}
+"""What names this process in its lines, where it is one of several."""
 _LEVELS: Final[Mapping[str, int]] = logging.getLevelNamesMapping()
 
 
@@ -60,8 +62,13 @@ def _logger(name: str, *more: Processor) -> FilteringBoundLogger:
     return cast("FilteringBoundLogger", wrapped.bind())
 
 
-def write_to_stderr(level: int) -> None:
-    """Write events from a level on to standard error: the log of a process that is the service and nothing else."""
+def write_to_stderr(level: int, worker: int | None = None) -> None:
+    """Write events from a level on to standard error: the log of a process that is the service and nothing else.
+
+    The lines of one of several processes name it.
+    """
+    if worker is not None:
+        _worker["worker"] = worker
     root = logging.getLogger(_ROOT)
     root.addHandler(_Lines(sys.stderr))
     root.setLevel(level)
@@ -161,6 +168,7 @@ def _add_time(outlet: _Outlet, method: str, event: EventDict) -> EventDict:
     del outlet, method
     second, rest = divmod(time.time_ns() // 1000, 1_000_000)
     event["timestamp"] = f"{_written_second(second)}.{rest:06d}Z"
+    event.update(_worker)
     return event
 
 

@@ -2,73 +2,53 @@
 
 import asyncio
 import logging
+import os
 import socket
 import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
-import uvicorn
 
 from guard import logs
-from guard.app import app, stop_waiting
+from guard.accelerator import address
+from guard.app import app
 from guard.cli.migrate import DATABASE_OPTION, said_plainly
-from guard.cli.protocol import OnePieceProtocol
+from guard.cli.serving import Serving
 from guard.cli.variables import refuse_unknown_variables
+from guard.cli.worker import Plan
+from guard.cli.workers import Workers
 from guard.collector import spare_the_collector
+from guard.core.effects import SECOND
+from guard.core.retention import RECALLED_AT_MOST
 from guard.preparation import prepare
+from guard.service.measures import METERS_PREFIX, METERS_VARIABLE
 from guard.settings import (
     DEFAULT_HOST,
     DEFAULT_PORT,
+    DEFAULT_REDIS_SECONDS,
     Settings,
     SettingsRefused,
     approvers_of,
     inbound_secrets_of,
     tokens_of,
 )
-from guard.web.front import Front
+from guard.store.sql.engine import open_store
 from outbox_relay.beside import declared_beside, relay_beside
 from outbox_relay.command import (
     ALLOW_OPTION,
     DESTINATIONS_OPTION,
     DRAIN_OPTION,
     destinations_said,
-    end_at_once,
     networks_said,
 )
+from outbox_relay.declared import declare_all
 from outbox_relay.reaching import opener, reaching_with
 from outbox_relay.settings import RelaySettings
-
-GRACE_SECONDS: Final = 10
-"""How long a service that is asked to stop waits for its last requests."""
-
-
-class _Announcing(uvicorn.Server):
-    """Says that it serves once it does, and lets nobody wait once it is to stop."""
-
-    def __init__(self, config: uvicorn.Config, served: Front, announcement: str, *, relays: bool) -> None:
-        super().__init__(config)
-        self._served = served
-        self._announcement = announcement
-        self._relays = relays
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in order, and what relays at once where it is asked a second time: it may wait for a slow receiver."""
-        if self._relays and self.should_exit:
-            end_at_once()
-        super().handle_exit(sig, frame)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen, and say so."""
-        await super().startup(sockets)
-        if self.started:
-            click.echo(self._announcement)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer who waits, then wait for the last requests."""
-        stop_waiting(self._served)
-        await super().shutdown(sockets)
+from twiceshy_contract.destinations import Destination
 
 
 @click.command()
@@ -108,6 +88,24 @@ class _Announcing(uvicorn.Server):
     help="Secrets that sign mail which comes in, separated by commas.",
 )
 @click.option(
+    "--redis",
+    default="",
+    metavar="URL",
+    envvar="TWICESHY_REDIS",
+    show_envvar=True,
+    help="Redis or Valkey that makes answers arrive sooner: redis://…, rediss://…, unix://…, redis+cluster://…, "
+    "redis+sentinel://….",
+)
+@click.option(
+    "--redis-seconds",
+    default=DEFAULT_REDIS_SECONDS,
+    show_default=True,
+    envvar="TWICESHY_REDIS_SECONDS",
+    show_envvar=True,
+    type=click.IntRange(1, RECALLED_AT_MOST // SECOND),
+    help="How long after its end a final effect is found in Redis.",
+)
+@click.option(
     "--log",
     default="requests",
     show_default=True,
@@ -116,12 +114,37 @@ class _Announcing(uvicorn.Server):
     type=click.Choice(["requests", "problems"]),
     help="Log one line a request, or only what goes wrong.",
 )
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    envvar="TWICESHY_WORKERS",
+    show_envvar=True,
+    type=click.IntRange(1, 64),
+    help="Processes that serve the port together, on PostgreSQL.",
+)
+@click.option(
+    "--linger-seconds",
+    default=0.0,
+    show_default=True,
+    envvar="TWICESHY_LINGER_SECONDS",
+    show_envvar=True,
+    type=click.FloatRange(0, 300),
+    help="How long it serves on after it is asked to stop, while /health/ready says 503: for a load balancer.",
+)
 @click.option("--with-relay", is_flag=True, help="Deliver what is staged from this process too.")
 @DESTINATIONS_OPTION
 @ALLOW_OPTION
 @DRAIN_OPTION
 def serve(
-    *, log: str, with_relay: bool, destinations: Path | None, allow: str, drain_seconds: float | None, **said: Any
+    *,
+    log: str,
+    workers: int,
+    with_relay: bool,
+    destinations: Path | None,
+    allow: str,
+    drain_seconds: float | None,
+    **said: Any,
 ) -> None:
     """Serve the guard.
 
@@ -130,53 +153,96 @@ def serve(
     refuse_unknown_variables()
     open_sink = opener(networks_said(allow))
     declared = destinations_said(destinations)
+    linger_seconds: float = said.pop("linger_seconds")
     try:
         settings = _settings(**said)
     except SettingsRefused as error:
         raise click.UsageError(str(error)) from error
+    _check_workers(workers, settings.database, with_relay=with_relay)
+    log_level = logging.INFO if log == "requests" else logging.WARNING
     with said_plainly():
         described = asyncio.run(prepare(settings.database))
     if not described.is_durable:
         off = ", ".join(f"{name} is {value}" for name, value in described.durability.items())
         click.echo(f"Warning: a power cut may take back what was answered ({off}). Turn all of them on.", err=True)
-    logs.write_to_stderr(logging.INFO if log == "requests" else logging.WARNING)
-    spare_the_collector()
     listening = _listen(settings)
-    bound_host, bound_port = listening.getsockname()[:2]
-    shown = f"[{bound_host}]" if ":" in bound_host else bound_host
+    relays = " and relays" if with_relay else ""
+    announcement = f"Twiceshy serves {_address(listening)} (API at /schema){relays}. Ctrl-C stops it."
+    logs.write_to_stderr(log_level)
+    if workers > 1:
+        with said_plainly():
+            asyncio.run(_declare(settings.database, declared))
+        plan = Plan(settings=settings, allow=allow, log_level=log_level, linger_seconds=linger_seconds)
+        _run_workers(plan, workers, listening, announcement)
+        return
+    spare_the_collector()
     relaying = RelaySettings(drain_seconds=drain_seconds)
     beside = relay_beside(open_sink, relaying, declared) if with_relay else declared_beside(declared)
     served = app(settings, reaching_with(open_sink), beside)
-    relays = " and relays" if with_relay else ""
-    announcement = f"Twiceshy serves http://{shown}:{bound_port} (API at /schema){relays}. Ctrl-C stops it."
-    server = _Announcing(_config(served), served, announcement, relays=with_relay)
+    server = Serving(served, listening, partial(click.echo, announcement))
+    server.linger_seconds, server.relays = linger_seconds, with_relay
     try:
-        server.run(sockets=[listening])
+        server.run()
     except KeyboardInterrupt:
         click.echo("Stopped.", err=True)
     if not server.started:
         sys.exit(1)
 
 
-def _config(served: Front) -> uvicorn.Config:
-    return uvicorn.Config(
-        served,
-        http=OnePieceProtocol,
-        lifespan="on",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
+def _run_workers(plan: Plan, count: int, listening: socket.socket, announcement: str) -> None:
+    """Serve with several processes, which add their meters up in a folder. Raises click.ClickException."""
+    with TemporaryDirectory(prefix=METERS_PREFIX) as folder:
+        os.environ[METERS_VARIABLE] = folder
+        workers = Workers(plan, listening, count, partial(click.echo, announcement))
+        workers.run()
+    if workers.failure is not None:
+        raise click.ClickException(workers.failure)
+    if workers.was_interrupted:
+        click.echo("Stopped.", err=True)
 
 
-def _settings(*, tokens: str, approvers: str, inbound_secrets: str, **said: Any) -> Settings:
+async def _declare(database: str, declared: Mapping[str, Destination]) -> None:
+    """Declare the destinations of a file once, for all workers: one that is started later would take changes back."""
+    if declared:
+        store = await open_store(database)
+        try:
+            await declare_all(store.destinations, declared)
+        finally:
+            await store.close()
+
+
+def _check_workers(workers: int, database: str, *, with_relay: bool) -> None:
+    """Refuse several workers where they cannot be. Raises click.UsageError."""
+    if workers > 1 and database.startswith("sqlite"):
+        raise click.UsageError(
+            f"A SQLite file has one writer, so {workers} workers would only wait for each other. Leave --workers out, "
+            "or name a PostgreSQL database with --database."
+        )
+    if workers > 1 and with_relay:
+        raise click.UsageError(
+            "With several workers the relay is a process of its own, which is watched and restarted by itself: "
+            "leave --with-relay out, and run `twiceshy relay` beside."
+        )
+
+
+def _address(listening: socket.socket) -> str:
+    """Write the address that a socket listens at."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _settings(*, tokens: str, approvers: str, inbound_secrets: str, redis: str, **said: Any) -> Settings:
     """Read the settings of the command line. Raises SettingsRefused."""
+    if redis:
+        try:
+            address.check(redis)
+        except address.AddressRefused as error:
+            raise SettingsRefused(str(error)) from error
     return Settings(
         tokens=tokens_of(tokens),
         approvers=approvers_of(approvers),
         inbound_secrets=inbound_secrets_of(inbound_secrets),
+        redis=redis,
         **said,
     )
 
