@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench import curves
-from bench.comparisons import COMPARISONS, Comparison
+from bench.comparisons import COMPARISONS, Comparison, growing
 from bench.failure import BenchFailure
 from bench.figures import figure, ratio, target
+from bench.growth import FEW, MANY
 from bench.measure import measure, turns
 from bench.publish import publish
 from bench.results import FOLDER, Machine, this_machine, write
@@ -25,27 +26,35 @@ _OPEN_FILES: Final = 8_192
 
 
 @click.command()
-@click.option("--only", "names", multiple=True, type=click.Choice(_NAMES), help="Measure this row; may be repeated.")
+@click.option(
+    "--only",
+    "names",
+    multiple=True,
+    type=click.Choice([*_NAMES, curves.NAME]),
+    help="Measure this row, or the curves; may be repeated.",
+)
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Turns of each side.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=2.5, show_default=True, help="Length of a turn.")
+@click.option("--effects", type=click.IntRange(FEW), default=MANY, show_default=True, help="Effects of the row growth.")
 @click.option("--all", "is_all", is_flag=True, help="Also the rows that take minutes each, and the curves.")
 @click.option("--publish", "is_published", is_flag=True, help="Then write the page and the charts of the documents.")
-def main(*, names: tuple[str, ...], repeats: int, seconds: float, is_all: bool, is_published: bool) -> None:
+def main(
+    *, names: tuple[str, ...], repeats: int, seconds: float, effects: int, is_all: bool, is_published: bool
+) -> None:
     """Measure Twiceshy against its peers, in turn, on this machine.
 
     Results go to bench/results/latest.json; rows that are not measured stay as they are there. The exit code is 1
     where a target is missed.
     """
     _allow_open_files()
-    short = [comparison.name for comparison in COMPARISONS if is_all or not comparison.is_long]
-    chosen = [comparison for comparison in COMPARISONS if comparison.name in (names or short)]
+    chosen = _chosen(names, effects, is_all=is_all)
     console, notes = Console(), Console(stderr=True)
     machine = this_machine()
     if machine.is_busy:
         notes.print(f"The load average is {machine.load}: others work here too, so these figures will be rough.")
     try:
         rows = _measured(chosen, repeats, seconds, machine, notes)
-        if is_all:
+        if is_all or curves.NAME in names:
             curves.write(curves.measure(lambda what: notes.print(what, highlight=False)))
         if is_published:
             publish()
@@ -61,6 +70,13 @@ def main(*, names: tuple[str, ...], repeats: int, seconds: float, is_all: bool, 
         reached = f"{figure(row.ours)} {row.unit}" if row.ratio is None else ratio(row)
         click.echo(f"Missed: {row.name} reached {reached}; the target is {target(row)}.", err=True)
     sys.exit(bool(missed))
+
+
+def _chosen(names: Sequence[str], effects: int, *, is_all: bool) -> list[Comparison]:
+    """Return the comparisons that are named; where none is, all, but those that are long only where all are wanted."""
+    rows = [growing(effects) if comparison.name == "growth" else comparison for comparison in COMPARISONS]
+    wanted = names or [row.name for row in rows if is_all or not row.is_long]
+    return [row for row in rows if row.name in wanted]
 
 
 def _measured(

@@ -15,6 +15,8 @@ _RIGHT: Final = 560
 _TOP: Final = 62
 _ROW: Final = 74
 _BAR: Final = 16
+_TIMED: Final = ("guarded calls/s", "requests/s", "ms")
+"""The units of rows whose calls are timed one by one."""
 
 
 def throughput(rows: Sequence[Row]) -> str:
@@ -45,8 +47,9 @@ def throughput(rows: Sequence[Row]) -> str:
 
 
 def latency(rows: Sequence[Row]) -> str:
-    """Draw, for each row, how long the calls of both sides took, on one logarithmic scale."""
-    low, high = _decades(rows)
+    """Draw, for each row that times its calls, how long those of both sides took, on one logarithmic scale."""
+    rows = [row for row in rows if is_timed(row)]
+    low, high = decades(rows)
     height = _TOP + _ROW * len(rows) + 24
     drawing = Drawing(
         _WIDTH,
@@ -54,7 +57,9 @@ def latency(rows: Sequence[Row]) -> str:
         title="How long one call took",
         description=" ".join(_spelled(row) for row in rows),
     )
-    drawing.text(20, 48, "Line: 5 % to 95 % of the calls. Thick: the middle half. Dot: median. Tick: 99 %.", "muted")
+    drawing.text(
+        20, 48, "Line: 5 % to 95 % of the calls. Thick: the middle half. Dot: median. Ticks: 99 and 99.9 %.", "muted"
+    )
     place = _scale(low, high)
     for power in range(low, high + 1):
         x = place(10.0**power)
@@ -76,9 +81,16 @@ def _whisker(
     drawing.text(_LEFT - 8, y + 4, name, "end")
     drawing.line((place(found.p5), y), (place(found.p95), y), kind, 2)
     drawing.line((place(found.p25), y), (place(found.p75), y), kind, 8)
-    drawing.line((place(found.p99), y - 6), (place(found.p99), y + 6), kind, 2)
+    tail = [found.p99, *([] if found.p99_9 is None else [found.p99_9])]
+    for tick in tail:
+        drawing.line((place(tick), y - 6), (place(tick), y + 6), kind, 2)
     drawing.dot(place(found.p50), y, 4, f"{kind} hole")
-    drawing.text(place(max(found.p95, found.p99)) + 8, y + 4, f"{figure(found.p50)} / {figure(found.p99)} ms")
+    drawing.text(place(max(tail)) + 8, y + 4, f"{figure(found.p50)} / {figure(found.p99)} ms")
+
+
+def is_timed(row: Row) -> bool:
+    """Say whether each call of a row was timed: drains, bytes and events have a mean at most."""
+    return row.unit in _TIMED
 
 
 def _scale(low: int, high: int) -> Callable[[float], float]:
@@ -91,11 +103,11 @@ def _scale(low: int, high: int) -> Callable[[float], float]:
     return place
 
 
-def _decades(rows: Sequence[Row]) -> tuple[int, int]:
+def decades(rows: Sequence[Row]) -> tuple[int, int]:
     """Return the powers of ten between which all the calls lie."""
     found = [side for row in rows for side in (row.latency.ours, row.latency.peer) if side is not None]
     least = min((side.p5 for side in found if side.p5 > 0), default=1.0)
-    most = max((side.p99 for side in found), default=1.0)
+    most = max((side.p99_9 or side.p99 for side in found), default=1.0)
     low = max(-2, math.floor(math.log10(least)))
     return low, max(low + 1, math.ceil(math.log10(max(most, 10.0**low))))
 

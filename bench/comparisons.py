@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from bench import growth, outboxes, recordings, sides
+from bench import growth, outboxes, recordings, replicas, sides
 from bench.peers.install import Say
 from bench.rows import Better, percentiles
 from bench.sides import Sides
@@ -51,6 +51,21 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     better: Better = "higher"
     value: Callable[[Turn], float] = calls_per_second
     is_long: bool = False
+
+
+def growing(effects: int) -> Comparison:
+    """Return the row of growth to so many effects: ten million, or fewer for a quick look."""
+    return Comparison(
+        name="growth",
+        what=f"p50 of a begin with {effects:,} stored effects, 1 caller",
+        peer_name=f"the same with {growth.FEW:,}",
+        target=1.3,
+        open=partial(growth.grown, effects),
+        unit="ms",
+        better="lower",
+        value=p50,
+        is_long=True,
+    )
 
 
 COMPARISONS: Final = (
@@ -133,6 +148,22 @@ COMPARISONS: Final = (
         unit="requests/s",
     ),
     Comparison(
+        name="replay-redis",
+        what="replay of keys that another replica settled, out of Redis, 32 connections",
+        peer_name="no-op on a Litestar route",
+        target=None,
+        open=partial(replicas.replay_of_another, "no-op"),
+        unit="requests/s",
+    ),
+    Comparison(
+        name="replay-redis-off",
+        what="replay of keys that another replica settled, out of Redis, 32 connections",
+        peer_name="the same without Redis, out of PostgreSQL",
+        target=None,
+        open=partial(replicas.replay_of_another, "without Redis"),
+        unit="requests/s",
+    ),
+    Comparison(
         name="one-key",
         what="1,000 begins of one key: 1 execution; p99 of a waiter's answer after the commit's",
         peer_name=None,
@@ -143,16 +174,16 @@ COMPARISONS: Final = (
         value=p99,
     ),
     Comparison(
-        name="growth",
-        what="p50 of a begin with 10,000,000 stored effects, 1 caller",
-        peer_name="the same with 10,000",
-        target=1.3,
-        open=partial(growth.grown, None),
+        name="one-key-replicas",
+        what="the same over two replicas with Redis, 500 connections each",
+        peer_name=None,
+        target=None,
+        open=replicas.stampede,
         unit="ms",
         better="lower",
-        value=p50,
-        is_long=True,
+        value=p99,
     ),
+    growing(growth.MANY),
     Comparison(
         name="record",
         what="recording one event that is no effect, in the caller",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Final
 
 from bench.curves import Line
@@ -15,7 +15,7 @@ _LEFT: Final = 76
 _RIGHT: Final = 610
 _TOP: Final = 66
 _BOTTOM: Final = 384
-_KINDS: Final = ("ours", "ours dashed", "peer", "peer dashed")
+_KINDS: Final = ("ours", "ours dashed", "ours dotted", "peer", "peer dashed")
 _LEAST_GAP: Final = 16.0
 
 
@@ -34,7 +34,7 @@ def curves(lines: Sequence[Line]) -> str:
         drawing.text(_place(count, most), _BOTTOM + 20, str(count), "muted middle")
     drawing.text((_LEFT + _RIGHT) / 2, _BOTTOM + 42, "clients", "muted middle")
     labels = []
-    for line, kind in zip(lines, _KINDS, strict=False):
+    for line, kind in zip(lines, cycle(_KINDS), strict=False):
         points = [
             (_place(count, most), _height(rate, low, high))
             for count, rate in zip(line.clients, line.per_second, strict=True)

@@ -1,32 +1,35 @@
 """Curves: guarded calls a second over the number of clients, for one replica and for two, and for the peers.
 
-`python -m bench.curves`. Every point is a turn under the generator; the points of one line follow each other, so lines
-may be compared in their form, and the rows of the bench say by how much one side is faster.
+Every point is one turn; the points of one line follow each other, so lines may be compared in their form, and the rows
+of the bench say by how much one side is faster.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
-import click
 import msgspec
-from rich.console import Console
 
 from bench import load
-from bench.failure import BenchFailure
 from bench.load import Side
 from bench.peers.install import Say, dbos_python
 from bench.processes import caller_process
 from bench.restate import CALL_PATH, restate
 from bench.results import FOLDER
+from bench.rows import percentiles
 from bench.servers import postgres, service
+from bench.sides import sdk_callers
 from bench.turns import OpenCaller, Turn
 
 CLIENTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+NAME: Final = "curves"
+"""What `--only` calls all of them."""
 SECONDS: Final = 1.0
+_WARM_UP: Final = (32, 0.5)
 _CURVES: Final = "curves.json"
-Load = Callable[[int], Turn]
-"""Takes a turn with so many clients."""
+Load = Callable[[int, float], Turn]
+"""Takes a turn with so many clients, for so many seconds."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,25 +43,52 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure(say: Say, clients: Sequence[int] = CLIENTS, seconds: float = SECONDS) -> list[Line]:
     """Measure all lines. Raises BenchFailure."""
-    with _ours(1, seconds) as one:
-        lines = [_line("Twiceshy, 1 replica", one, clients)]
-    with _ours(2, seconds) as two:
-        lines.append(_line("Twiceshy, 2 replicas", two, clients))
-    with restate(say) as theirs:
-        ingress = _generator(lambda: load.posted(theirs.port, CALL_PATH), seconds)
-        lines.append(_line("Restate's ingress", ingress, clients))
-    with postgres() as url, _dbos(say, url, seconds) as workflows:
-        lines.append(_line("DBOS", workflows, clients))
+    opened = {
+        "Twiceshy, 1 replica": _replicas(1),
+        "Twiceshy, 2 replicas": _replicas(2),
+        "Twiceshy, by the SDK": _sdk(),
+        "Restate's ingress": _restate(say),
+        "DBOS": _dbos(say),
+    }
+    lines = []
+    for name, opening in opened.items():
+        say(f"{NAME}: {name}")
+        with opening as take_turn:
+            take_turn(*_WARM_UP)
+            lines.append(_line(name, [(count, take_turn(count, seconds)) for count in clients]))
     return lines
 
 
 @contextmanager
-def _ours(replicas: int, seconds: float) -> Iterator[Load]:
+def _replicas(count: int) -> Iterator[Load]:
     """Start replicas on one database; clients are spread over them."""
     with ExitStack() as stack:
         url = stack.enter_context(postgres())
-        sides = [stack.enter_context(service(url)) for _ in range(replicas)]
-        yield _generator(lambda: _spread(sides), seconds)
+        sides = [stack.enter_context(service(url)) for _ in range(count)]
+        yield _generator(lambda: _spread(sides))
+
+
+@contextmanager
+def _sdk() -> Iterator[Load]:
+    """Start one replica and callers through the SDK."""
+    with ExitStack() as stack:
+        yield sdk_callers(stack, stack.enter_context(postgres())).turn
+
+
+@contextmanager
+def _restate(say: Say) -> Iterator[Load]:
+    """Start Restate."""
+    with restate(say) as theirs:
+        yield _generator(lambda: load.posted(theirs.port, CALL_PATH))
+
+
+@contextmanager
+def _dbos(say: Say) -> Iterator[Load]:
+    """Start DBOS on a PostgreSQL of its own."""
+    with postgres() as url:
+        its_url = f"{url.rpartition('/')[0]}/dbos"
+        with caller_process("DBOS", dbos_python(say), "bench.peers.dbos_calls", its_url) as peer:
+            yield peer.turn
 
 
 def _spread(sides: Sequence[Side]) -> OpenCaller:
@@ -67,55 +97,27 @@ def _spread(sides: Sequence[Side]) -> OpenCaller:
     return lambda index: openers[index % len(openers)](index)
 
 
-def _generator(opened: Callable[[], OpenCaller], seconds: float) -> Load:
-    open_caller = opened()
-    return lambda clients: load.Generator(open_caller, clients).turn(seconds)
+def _generator(opened: Callable[[], OpenCaller]) -> Load:
+    """Return turns under the generator; each has runs of its own, as its calls are numbered from the start."""
+    return lambda clients, seconds: load.Generator(opened(), clients).turn(seconds)
 
 
-@contextmanager
-def _dbos(say: Say, url: str, seconds: float) -> Iterator[Load]:
-    """Start DBOS on the database server."""
-    its_url = f"{url.rpartition('/')[0]}/dbos"
-    with caller_process("DBOS", dbos_python(say), "bench.peers.dbos_calls", its_url) as peer:
-        yield lambda clients: peer.turn(clients, seconds)
-
-
-def _line(name: str, take_turn: Load, clients: Sequence[int]) -> Line:
-    turns = [take_turn(count) for count in clients]
+def _line(name: str, found: Sequence[tuple[int, Turn]]) -> Line:
     return Line(
         name=name,
-        clients=tuple(clients),
-        per_second=tuple(round(turn.per_second, 1) for turn in turns),
-        p50=tuple(round(sorted(turn.milliseconds)[len(turn.milliseconds) // 2], 3) for turn in turns),
+        clients=tuple(count for count, _ in found),
+        per_second=tuple(round(turn.per_second, 1) for _, turn in found),
+        p50=tuple(percentiles(turn.milliseconds).p50 for _, turn in found),
     )
 
 
-def write(lines: Sequence[Line]) -> None:
-    """Keep the lines."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / _CURVES).write_bytes(msgspec.json.format(msgspec.json.encode(lines)) + b"\n")
+def write(lines: Sequence[Line], folder: Path = FOLDER) -> None:
+    """Keep the lines, beside the rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _CURVES).write_bytes(msgspec.json.format(msgspec.json.encode(lines)) + b"\n")
 
 
-def read() -> list[Line]:
+def read(folder: Path = FOLDER) -> list[Line]:
     """Return the lines of the last measurement; none where there was none."""
-    file = FOLDER / _CURVES
+    file = folder / _CURVES
     return msgspec.json.decode(file.read_bytes(), type=list[Line]) if file.exists() else []
-
-
-@click.command()
-@click.option("--seconds", type=click.FloatRange(0.1), default=SECONDS, show_default=True, help="Length of a point.")
-def main(*, seconds: float) -> None:
-    """Measure guarded calls a second over 1 to 256 clients, and write bench/results/curves.json."""
-    console = Console()
-    try:
-        lines = measure(lambda what: console.print(what, highlight=False), seconds=seconds)
-    except BenchFailure as error:
-        raise click.ClickException(str(error)) from error
-    write(lines)
-    for line in lines:
-        points = ", ".join(f"{count}: {rate:,.0f}" for count, rate in zip(line.clients, line.per_second, strict=True))
-        console.print(f"{line.name}, calls/s by clients: {points}", highlight=False)
-
-
-if __name__ == "__main__":
-    main()

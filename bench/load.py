@@ -65,9 +65,8 @@ def guarded(side: Side) -> OpenCaller:
     load = uuid4().hex[:12]
 
     async def call(connection: Connection, run_name: str, number: int) -> None:
-        granted = await begin(connection, side, run_name, number, "execute")
-        commit = {"attempt": granted[0], "fence": granted[1].fence, "result": {"id": number}}
-        await connection.post(side.commit.replace("{key}", granted[1].key), commit)
+        attempt, grant = await begin(connection, side, run_name, number, "execute")
+        await commit(connection, side, attempt, grant, number)
 
     return over_connections(
         side.port, lambda connection, index: lambda number: call(connection, f"bench-{load}-{index}", number)
@@ -102,6 +101,12 @@ async def begin(connection: Connection, side: Side, run_name: str, number: int, 
     return attempt, answer
 
 
+async def commit(connection: Connection, side: Side, attempt: str, grant: Grant, number: int) -> None:
+    """Commit what was granted. Raises BadAnswer."""
+    said = {"attempt": attempt, "fence": grant.fence, "result": {"id": number}}
+    await connection.post(side.commit.replace("{key}", grant.key), said)
+
+
 def begin_body(run_name: str, number: int, attempt: str) -> dict[str, object]:
     """Return the call that is made: a calendar hold."""
     arguments = {
@@ -120,8 +125,7 @@ async def _settle(side: Side, run_name: str) -> None:
     async with connected(side.port) as connection:
         for number in range(SETTLED_KEYS):
             attempt, grant = await begin(connection, side, run_name, number, "execute")
-            commit = {"attempt": attempt, "fence": grant.fence, "result": {"id": number}}
-            await connection.post(side.commit.replace("{key}", grant.key), commit)
+            await commit(connection, side, attempt, grant, number)
 
 
 def over_connections(port: int, made: Callable[[Connection, int], Call]) -> OpenCaller:

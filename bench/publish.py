@@ -10,6 +10,7 @@ from bench.curves import read as read_curves
 from bench.failure import BenchFailure
 from bench.load import SETTLED_KEYS
 from bench.page import page
+from bench.percentile_chart import distributions
 from bench.results import read, read_machine
 
 _DOCUMENTS: Final = Path(__file__).parent.parent / "docs"
@@ -26,6 +27,7 @@ def publish(documents: Path = _DOCUMENTS) -> None:
     written = {
         assets / "bench-throughput.svg": throughput(rows),
         assets / "bench-latency.svg": latency(rows),
+        assets / "bench-distributions.svg": distributions(rows),
         documents / "reference" / "benchmarks.md": page(rows, lines, read_machine(), SETTLED_KEYS),
     }
     if lines:

@@ -12,7 +12,7 @@ _SMALLEST_SAMPLE: Final = 2
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
-    """How long calls took, in milliseconds."""
+    """How long calls took, in milliseconds. Results of before have no `p99_9`."""
 
     p5: float
     p25: float
@@ -20,6 +20,7 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
     p75: float
     p95: float
     p99: float
+    p99_9: float | None = None
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,5 +112,13 @@ def spread(repeats: Sequence[float]) -> float:
 def percentiles(milliseconds: Sequence[float]) -> Percentiles:
     """Return the percentiles of at least one call."""
     sample = list(milliseconds) if len(milliseconds) >= _SMALLEST_SAMPLE else [*milliseconds, *milliseconds]
-    cuts = [round(cut, 3) for cut in quantiles(sample, n=100, method="inclusive")]
-    return Percentiles(p5=cuts[4], p25=cuts[24], p50=cuts[49], p75=cuts[74], p95=cuts[94], p99=cuts[98])
+    cuts = [round(cut, 3) for cut in quantiles(sample, n=1000, method="inclusive")]
+    return Percentiles(
+        p5=cuts[49],
+        p25=cuts[249],
+        p50=cuts[499],
+        p75=cuts[749],
+        p95=cuts[949],
+        p99=cuts[989],
+        p99_9=cuts[998],
+    )

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -62,10 +62,10 @@ def valkey() -> Iterator[int]:
 
 
 @contextmanager
-def service(database_url: str) -> Iterator[Side]:
+def service(database_url: str, options: Sequence[str] = ()) -> Iterator[Side]:
     """Start the service on a database that loses nothing. Raises NotDurable."""
     durability(database_url)
-    process = ServiceProcess(database_url, errors=subprocess.DEVNULL)
+    process = ServiceProcess(database_url, errors=subprocess.DEVNULL, options=options)
     try:
         _started("the service", process.start)
         yield Side(port=process.port, begin="/v1/effects", commit="/v1/effects/{key}/commit")

@@ -40,7 +40,7 @@ def sdk_against_dbos(database: Database, callers: int, say: Say) -> Iterator[Sid
     with ExitStack() as stack:
         python = dbos_python(say)
         url = stack.enter_context(_database(database))
-        ours = _sdk(stack, url)
+        ours = sdk_callers(stack, url)
         its_url = _beside(url)
         peer = stack.enter_context(caller_process("DBOS", python, "bench.peers.dbos_calls", its_url))
         must = _SQLITE_SYNCS if database == "SQLite" else _POSTGRES_SYNCS
@@ -57,7 +57,7 @@ def sdk_against_restate(say: Say) -> Iterator[Sides]:
     with ExitStack() as stack:
         theirs = stack.enter_context(restate(say))
         url = stack.enter_context(postgres())
-        ours = _sdk(stack, url)
+        ours = sdk_callers(stack, url)
         address = f"http://127.0.0.1:{theirs.port}{CALL_PATH}"
         peer = stack.enter_context(caller_process("Restate's client", sys.executable, "bench.clients.ingress", address))
         yield Sides(
@@ -72,7 +72,7 @@ def sdk_against_by_hand(_: Say) -> Iterator[Sides]:
     """Compare calls through the SDK with a hand-written pair of transactions in the same database."""
     with ExitStack() as stack:
         url = stack.enter_context(postgres())
-        ours = _sdk(stack, url)
+        ours = sdk_callers(stack, url)
         peer = stack.enter_context(caller_process("the pair by hand", sys.executable, "bench.clients.by_hand", url))
         yield Sides(
             ours=lambda seconds: ours.turn(CALLERS, seconds),
@@ -87,7 +87,7 @@ def sdk_against_powertools(say: Say) -> Iterator[Sides]:
     with ExitStack() as stack:
         python = powertools_python(say)
         url = stack.enter_context(postgres())
-        ours = _sdk(stack, url)
+        ours = sdk_callers(stack, url)
         port = str(stack.enter_context(valkey()))
         module = "bench.peers.powertools_calls"
         peer = stack.enter_context(caller_process("Powertools", python, module, "127.0.0.1", port))
@@ -138,7 +138,7 @@ def stampede(_: Say) -> Iterator[Sides]:
         yield Sides(ours=Stampede(ours).turn, facts=(durability(url),))
 
 
-def _sdk(stack: ExitStack, url: str) -> CallerProcess:
+def sdk_callers(stack: ExitStack, url: str) -> CallerProcess:
     """Start the service and, in another process, callers through the SDK."""
     side = stack.enter_context(service(url))
     address = f"http://127.0.0.1:{side.port}"

@@ -1,6 +1,7 @@
 """A thousand begins of one key at once: one executes, all others wait for its outcome."""
 
 import asyncio
+import itertools
 import time
 from contextlib import AsyncExitStack
 from typing import Final
@@ -28,10 +29,13 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Stampede:
-    """Begins of one new key at once, through one connection each; the one that executes takes a second."""
+    """Begins of one new key at once, through one connection each; the one that executes takes a second.
 
-    def __init__(self, side: Side) -> None:
-        self._side = side
+    Of several replicas each has its share of the connections.
+    """
+
+    def __init__(self, *sides: Side) -> None:
+        self._sides = sides
 
     def turn(self, _: float) -> Turn:
         """Return the milliseconds of each waiter from the commit's answer to its own. Raises BadAnswer."""
@@ -40,8 +44,9 @@ class Stampede:
     async def _stampede(self) -> Turn:
         started = time.perf_counter()
         async with AsyncExitStack() as stack:
-            connections = [await stack.enter_async_context(connected(self._side.port)) for _ in range(CALLERS)]
-            own = await stack.enter_async_context(connected(self._side.port))
+            ports = [side.port for side in itertools.islice(itertools.cycle(self._sides), CALLERS)]
+            connections = [await stack.enter_async_context(connected(port)) for port in ports]
+            own = await stack.enter_async_context(connected(self._sides[0].port))
             executing = asyncio.get_running_loop().create_future()
             run_name = f"bench-{uuid4().hex[:12]}"
             async with asyncio.timeout(2 * _WAIT_SECONDS), asyncio.TaskGroup() as group:
@@ -54,7 +59,7 @@ class Stampede:
     async def _begin(self, connection: Connection, run_name: str, executing: "asyncio.Future[Answered]") -> Answered:
         attempt = str(uuid4())
         body = begin_body(run_name, 1, attempt) | {"wait_seconds": _WAIT_SECONDS}
-        grant = _GRANT.decode(await connection.post(self._side.begin, body))
+        grant = _GRANT.decode(await connection.post(self._sides[0].begin, body))
         answered = Answered(grant, attempt, time.perf_counter())
         if grant.decision == "execute" and not executing.done():
             executing.set_result(answered)
@@ -65,7 +70,7 @@ class Stampede:
         await asyncio.sleep(_TOOL_SECONDS)
         grant = answered.grant
         commit = {"attempt": answered.attempt, "fence": grant.fence, "result": {"id": 1}}
-        await connection.post(self._side.commit.replace("{key}", grant.key), commit)
+        await connection.post(self._sides[0].commit.replace("{key}", grant.key), commit)
         return time.perf_counter()
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from prometheus_client.registry import Collector
 
+from guard.ports.accelerator import Accelerator
 from guard.ports.reaching import Reaching
 from guard.ports.store import Store
 from guard.probes.http import HttpProvider
@@ -45,9 +46,12 @@ def app(settings: Settings, reaching: Reaching | None = None, beside: Beside | N
         provider = HttpProvider(os.environ)
         try:
             async with (
-                UseCases(store, random.SystemRandom().random, provider, reaching) as use_cases,
+                _accelerator(settings, store) as accelerator,
+                UseCases(store, random.SystemRandom().random, provider, reaching, accelerator) as use_cases,
                 nullcontext() if beside is None else beside(store, use_cases.measures.tell_also),
             ):
+                if accelerator is not None:
+                    accelerator.measure(use_cases.measures)
                 yield use_cases
         finally:
             await provider.close()
@@ -55,3 +59,18 @@ def app(settings: Settings, reaching: Reaching | None = None, beside: Beside | N
 
     tokens = BearerTokens(settings.tokens, settings.approvers)
     return web(start, tokens=tokens, signed=Signed(settings.inbound_secrets), version=version("twiceshy-server"))
+
+
+@asynccontextmanager
+async def _accelerator(settings: Settings, store: Store) -> AsyncIterator[Accelerator | None]:
+    """Open what makes answers arrive sooner, where the settings name it; only then its client is loaded."""
+    if not settings.redis:
+        yield None
+        return
+    from guard.accelerator.opening import open_accelerator
+
+    accelerator = open_accelerator(settings.redis, store.salts, store.cache_epochs, settings.redis_seconds)
+    try:
+        yield accelerator
+    finally:
+        await accelerator.close()

@@ -11,6 +11,8 @@ import msgspec
 DEFAULT_DATABASE: Final = "sqlite:///twiceshy.db"
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8700
+DEFAULT_REDIS_SECONDS: Final = 3600
+"""How long after its end a final effect is found in Redis."""
 
 
 class SettingsRefused(ValueError):
@@ -22,7 +24,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `approvers` are the names of those who may decide approvals, by their tokens; without one, everybody may.
     `inbound_secrets` sign mail that comes in; without one, none is taken. `redis` is the address of what makes true
-    answers arrive sooner; without it they come from the database.
+    answers arrive sooner; without it they come from the database. It keeps them for `redis_seconds`.
     """
 
     database: str = DEFAULT_DATABASE
@@ -32,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     approvers: Mapping[str, str] = {}
     inbound_secrets: tuple[bytes, ...] = ()
     redis: str = ""
+    redis_seconds: int = DEFAULT_REDIS_SECONDS
 
     def __post_init__(self) -> None:
         if not self.approvers.keys().isdisjoint(self.tokens):

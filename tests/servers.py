@@ -46,6 +46,12 @@ class PostgresServer:
         """Return the address of one of its databases."""
         return f"postgresql://postgres@127.0.0.1:{self._port}/{database}"
 
+    @property
+    def pid(self) -> int:
+        """The process that was started."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start the server and wait until it answers."""
         command = [

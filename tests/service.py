@@ -53,6 +53,12 @@ class ServiceProcess:
         """Where it serves."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The process that was started."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> Self:
         """Start it and wait until it says that it serves; a restart takes the port that it had."""
         command = [sys.executable, "-m", "twiceshy", "serve", "--port", str(self.port)]

@@ -1,6 +1,7 @@
 """Powertools for AWS Lambda: an idempotent function with an empty body. Runs in an environment of its own.
 
-`python -m bench.peers.powertools_calls REDIS_URL CALLERS`. It has no async form, so each caller is a thread.
+`python -m bench.peers.powertools_calls HOST PORT` of a Redis or Valkey. Its persistence on Redis has no async form, so
+each caller is a thread, which its connection pool gives a connection of its own.
 """
 
 import asyncio
@@ -15,21 +16,22 @@ from aws_lambda_powertools.utilities.idempotency.persistence.cache import CacheP
 
 from bench.turns import serve
 
+_CALLERS_AT_MOST: Final = 256
 _REMAINING_MILLISECONDS: Final = 60_000
 _ASKED: Final = ("appendonly", "appendfsync")
 
 
 class _Context:
-    """What Lambda tells of an invocation, as far as Powertools asks: without it a crashed call blocks its key."""
+    """What Lambda tells of an invocation. Without it Powertools warns, and a crash blocks the key until it expires."""
 
     def get_remaining_time_in_millis(self) -> int:
-        """Return what a minute's invocation has left."""
+        """Return what an invocation of a minute has left."""
         return _REMAINING_MILLISECONDS
 
 
-async def main(url: str, callers: int) -> None:
+async def main(host: str, port: int) -> None:
     """Take turns; every call has an order of its own."""
-    store: Any = CachePersistenceLayer(url=url)
+    store: Any = CachePersistenceLayer(host=host, port=port, ssl=False)
     config: Any = IdempotencyConfig()
     config.register_lambda_context(_Context())
     process = uuid4().hex
@@ -39,9 +41,9 @@ async def main(url: str, callers: int) -> None:
         return number
 
     empty: Any = idempotent_function(body, data_keyword_argument="order", persistence_store=store, config=config)
-    facts = {name: store.client.config_get(name)[name.encode()].decode() for name in _ASKED}
+    facts = {name: str(store.client.config_get(name)[name]) for name in _ASKED}
     loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(callers) as threads:
+    with ThreadPoolExecutor(_CALLERS_AT_MOST) as threads:
 
         def call(number: int) -> Any:
             order = {"process": process, "number": number}

@@ -12,6 +12,9 @@ KEPT_IN_RUN: Final = seconds(30 * 86_400)
 KEPT_HOLDS: Final = seconds(30 * 86_400)
 """From the end of a hold, or of the time that is booked by it."""
 
+RECALLED_AT_MOST: Final = seconds(86_400)
+"""From the end of an effect: how long what is kept of it beside the database may be believed, whatever is set."""
+
 
 def kept_for(declared: ToolDeclaration, *, has_run: bool) -> Duration:
     """Return how long the final effects of a tool are kept after their run, or without one after they, have ended."""

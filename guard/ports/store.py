@@ -11,6 +11,7 @@ from guard.core.runs import Run
 from guard.core.tools import Declared, Held, Moved, Planned, Tool
 from guard.ports.approvals import ApprovalStore
 from guard.ports.description import Description
+from guard.ports.epochs import CacheEpochStore
 from guard.ports.events import EventStore
 from guard.ports.flags import FlagStore
 from guard.ports.forks import ForkStore
@@ -27,6 +28,7 @@ from guard.ports.sagas import SagaStore
 from guard.ports.salts import SaltStore
 from guard.ports.search import RunFilter, SearchStore
 from guard.ports.steps import Step, StepResult
+from guard.ports.wire import Wire
 from twiceshy_contract.names import PublicState
 from twiceshy_contract.runs import RunAbout, RunState
 from twiceshy_contract.tools import ToolDeclaration
@@ -257,6 +259,10 @@ class Store(Protocol):
         """What things are named under that nobody else may name."""
 
     @property
+    def cache_epochs(self) -> CacheEpochStore:
+        """Since when what is kept of records beside the database may be believed."""
+
+    @property
     def flags(self) -> FlagStore:
         """What an operator should see."""
 
@@ -291,6 +297,10 @@ class Store(Protocol):
     @property
     def replies(self) -> ReplyStore:
         """Mail that came in."""
+
+    @property
+    def wire(self) -> Wire:
+        """Words between the replicas on this database."""
 
     async def check(self) -> None:
         """Ask the database for anything. Raises StoreUnavailable."""

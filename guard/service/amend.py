@@ -73,7 +73,7 @@ class Amend:
     async def __call__(self, tenant: TenantId, amendment: Amendment, found: Found | None = None) -> ReportOutcome:
         """Amend an effect, beginning with what was found of it. Raises StoreUnavailable, the outcome unknown."""
         if found is None:
-            found = await self._intake.do(amendment.key, look(amendment.key))
+            found = await self._intake.do(amendment.key, look(amendment.key), tenant)
         if found.effect is None or found.effect.intent.tenant != tenant:
             return not_found(amendment.key)
         amended = await self._amended(amendment, found, found.effect)
@@ -86,7 +86,9 @@ class Amend:
         while True:
             rules = await self._registry.rules_for(effect)
             version = effect.intent.tool_version
-            amended = await self._intake.do(amendment.key, amend(amendment, found, rules, version))
+            amended = await self._intake.do(
+                amendment.key, amend(amendment, found, rules, version), effect.intent.tenant
+            )
             if isinstance(amended, Amended):
                 return amended
             found, effect = amended.found, amended.effect

@@ -127,7 +127,7 @@ class ApprovalGate:
         """Return the nearest earlier instance that succeeded of those whose slot was not kept: it was no such tool."""
         nearest = call.start - 1
         for rank in range(nearest, max(0, nearest - _FARTHEST_BACK), -1):
-            seen = await self._intake.do(call.lane, look(call.key(rank)))
+            seen = await self._intake.do(call.lane, look(call.key(rank)), call.tenant)
             if seen.effect is not None and seen.effect.life.state == "succeeded":
                 return call.key(rank) if is_repeat(seen.effect.life.ended_at, call.rules, seen.at) else None
         return call.key(nearest) if nearest > _FARTHEST_BACK else None
@@ -170,7 +170,7 @@ class ApprovalGate:
 
     async def _ended(self, call: NamedCall, approval: Approval) -> NamedCall | BeginOutcome:
         ending = ending_of(approval)
-        return call if ending is None else await self._intake.do(call.lane, end(call, ending))
+        return call if ending is None else await self._intake.do(call.lane, end(call, ending), call.tenant)
 
     async def _as_edited(self, found: Instance) -> Instance:
         """Return the instance whose approver put this call's arguments in the place of what was asked for.

@@ -73,7 +73,7 @@ class Approvals:
         found = await self._store.get(tenant, approval)
         if found is None:
             return _not_found(approval)
-        effect = (await self._intake.do(found.approval.question.key, look(found.approval.question.key))).effect
+        effect = (await self._intake.do(found.approval.question.key, look(found.approval.question.key), tenant)).effect
         if effect is not None and effect.is_final and _is_open(found):
             await self._store.cancel(tenant, approval, None, _EFFECT_IS_OVER)
             return _effect_is_over(found.approval, effect)

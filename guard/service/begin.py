@@ -1,7 +1,6 @@
 """Begin: may this call run? At most one attempt at a time ever hears yes."""
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar, assert_never
 
@@ -25,7 +24,7 @@ from guard.service.outcomes import (
     StageOutcome,
     Stubbed,
 )
-from guard.service.records import Records
+from guard.service.recall import Recall
 from guard.service.ruling import Ruling, as_written, barred, lease_of, rule, rule_on_new
 from guard.service.waiting import GLANCE_SECONDS, Waiters
 from twiceshy_contract.effects import BeginRequest
@@ -44,13 +43,13 @@ class Begin:
     """The use case with its waiting, and the way to the store that it shares with staging."""
 
     def __init__(
-        self, naming: Naming, gates: Gates, intake: Intake, waiters: Waiters, records: Records, measures: Measures
+        self, naming: Naming, gates: Gates, intake: Intake, waiters: Waiters, recall: Recall, measures: Measures
     ) -> None:
         self._naming = naming
         self._gates = gates
         self._intake = intake
         self._waiters = waiters
-        self._records = records
+        self._recall = recall
         self._measures = measures
 
     async def __call__(self, tenant: TenantId, request: BeginRequest) -> BeginOutcome:
@@ -65,11 +64,13 @@ class Begin:
         call = await self._naming.name(tenant, request)
         if isinstance(call, Refused):
             return call
-        replayed = self._replayed(call)
+        replayed = self._recall.own(call)
+        if replayed is None and self._recall.is_shared:
+            replayed = await self._recall.of_others(call)
         outcome: OutcomeT | BeginOutcome
         outcome = await self._through_gates(call, write) if replayed is None else replayed
         if isinstance(outcome, Refused) and outcome.code == "in-progress":
-            self._measures.contended(call.named_by.tool)
+            self._measures.contended(call.named_by.tool, outcome.effect)
             if request.wait_seconds:
                 outcome = await self._wait(call.from_instance_of(outcome.effect), outcome, request.wait_seconds)
         self._measures.begun(call.named_by.tool, _kind(outcome))
@@ -83,7 +84,7 @@ class Begin:
             outcome: OutcomeT | BeginOutcome | Over | Overtaken = await write(passed)
             if isinstance(outcome, Over):
                 if not outcome.has_slot:
-                    self._records.forget((call.key(outcome.rank),))
+                    self._recall.forget(call.tenant, (call.key(outcome.rank),))
                 call = await self._gates.newer(call, outcome)
                 if outcome.outcome is None or call.start != outcome.rank + 1:
                     continue
@@ -91,32 +92,13 @@ class Begin:
             if isinstance(outcome, Overtaken):
                 continue
             if isinstance(outcome, Replayed):
-                self._records.keep(outcome.effect)
+                self._recall.keep(outcome.effect)
             return outcome
 
     async def _begin(self, passed: NamedCall) -> BeginOutcome | Over | Overtaken:
-        outcome = await self._intake.do(passed.lane, begin(passed))
+        outcome = await self._intake.admit(passed.lane, begin(passed), passed.tenant)
         is_done = passed.is_plain and passed.request.epoch is None
         return outcome if is_done or not isinstance(outcome, Granted) else await self._gates.confirmed(passed, outcome)
-
-    def _replayed(self, call: NamedCall) -> Replayed | None:
-        """Answer from what this process has seen; None where only the database can say."""
-        if not call.may_recall:
-            return None
-        event = None
-        for rank in itertools.count(1):
-            record = self._records.get(call.key(rank))
-            if record is None:
-                return None
-            effect = record.effect
-            if call.is_to_the_letter(effect):
-                is_shared = call.is_of_another_run(effect)
-                return Replayed(effect=effect, drift=(), record=None if is_shared else record, is_shared=is_shared)
-            event = event or Event(name="begin", token=AttemptToken(call.request.attempt), lease=call.rules.lease)
-            ruling = rule(call, effect, event, effect.life.ended_at or Instant(0))
-            if ruling is not None:
-                return ruling.outcome if isinstance(ruling.outcome, Replayed) and ruling.planned is None else None
-        return None
 
     async def _wait(self, call: NamedCall, outcome: Refused, wait: float) -> BeginOutcome:
         """Wait for the effect's lease to end in any way; answer what it came to. A wake never grants.
@@ -130,8 +112,8 @@ class Begin:
             if self._waiters.is_closed:
                 break
             key = latest.effect.intent.key
-            with self._waiters.waiting(key) as told:
-                replayed = self._replayed(call)
+            with self._waiters.waiting(key, begins=True) as told:
+                replayed = self._recall.own(call)
                 if replayed is not None:
                     return replayed
                 if must_look or self._waiters.may_look(key, clock()):
@@ -144,12 +126,12 @@ class Begin:
 
     async def _look(self, call: NamedCall) -> BeginOutcome:
         """Look into the database; where another process has ended the lease, all that wait here may hear of it."""
-        seen = await self._intake.do(call.lane, watch(call))
+        seen = await self._intake.admit(call.lane, watch(call), call.tenant)
         if isinstance(seen, Replayed):
-            self._records.keep(seen.effect)
-            self._waiters.tell(seen.effect)
+            self._recall.keep(seen.effect)
+            self._waiters.seen(seen.effect)
         elif isinstance(seen, Refused) and seen.effect is not None:
-            self._waiters.tell(seen.effect)
+            self._waiters.seen(seen.effect)
         return seen
 
 

@@ -109,7 +109,7 @@ class Edits:
 async def meant_by(intake: Intake, call: NamedCall, edited: Approval) -> Instance | None:
     """Return the effect that was edited to a call's arguments, as an instance of its own; None where it is over."""
     key = edited.question.key
-    seen = await intake.do(call.lane, look(key))
+    seen = await intake.do(call.lane, look(key), call.tenant)
     if seen.effect is None:
         return None
     meant = as_begun(call, seen.effect)

@@ -41,7 +41,7 @@ class Commit:
         outcome = msgspec.json.encode(Outcome(result=request.result, result_type=request.result_type))
         token, fence = AttemptToken(request.attempt), Fence(request.fence)
         step = Finish(key=key, token=token, fence=fence, outcome=outcome, staging=staging)
-        first = await self._intake.do(key, _finish(step))
+        first = await self._intake.do(key, _finish(step), tenant)
         if isinstance(first, Settled | Refused):
             return first if staging is None else self._told(key, staging, first, is_new=isinstance(first, Settled))
         amendment = Amendment(

@@ -113,7 +113,7 @@ class Gates:
     async def instance(self, call: NamedCall) -> Instance:
         """Find the instance of its slot that a call would name now. Raises StoreUnavailable."""
         while True:
-            found = await self._intake.do(call.lane, find(call))
+            found = await self._intake.do(call.lane, find(call), call.tenant)
             if not isinstance(found, Over):
                 return found
             call = await self.newer(call, found)

@@ -8,20 +8,19 @@ lone call goes at once and a thousand calls share one transaction. There is no t
 import asyncio
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable, Generator
-from typing import Final, TypeVar, cast
+from typing import TypeVar, cast
 
+from guard.core.effects import TenantId
 from guard.logs import logger
 from guard.ports.steps import Step, StepResult, Written
 from guard.ports.store import EffectStore, StatementFailed, StoreUnavailable
 from guard.service.measures import Measures
+from guard.service.queues import MAX_BATCH, Overloaded, Queues
 
 T = TypeVar("T")
+TenantT = TypeVar("TenantT", TenantId, TenantId | None)
 Work = Generator[Step, StepResult, T]
-
-MAX_BATCH: Final = 512
-"""Steps that one transaction takes at the most."""
 
 _log = logger("guard.intake")
 
@@ -65,11 +64,15 @@ class _Lane:
         self._store = store
         self._written = written
         self._measures = measures
-        self._queue: deque[_Job] = deque()
+        self.queues: Queues[_Job] = Queues()
         self._arrived = asyncio.Event()
 
-    def put(self, job: _Job) -> None:
-        self._queue.append(job)
+    def put(self, tenant: TenantId | None, job: _Job) -> None:
+        self.queues.report(tenant, job)
+        self._arrived.set()
+
+    def put_start(self, tenant: TenantId, job: _Job) -> None:
+        self.queues.start(tenant, job)
         self._arrived.set()
 
     async def run(self) -> None:
@@ -79,10 +82,14 @@ class _Lane:
 
     async def run_once(self) -> None:
         """Take what waits, apply it as one batch, and queue what goes on before what came meanwhile."""
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
-        unfinished = await self._apply(batch)
-        self._queue.extendleft(reversed(unfinished))
-        if not self._queue:
+        batch = self.queues.take(MAX_BATCH)
+        self.queues.begun()
+        try:
+            unfinished = await self._apply(batch)
+        finally:
+            self.queues.done()
+        self.queues.go_on(unfinished)
+        if not len(self.queues):
             self._arrived.clear()
 
     async def _apply(self, batch: list[_Job]) -> list[_Job]:
@@ -120,6 +127,7 @@ class Intake:
     """The lanes of one process."""
 
     def __init__(self, store: EffectStore, written: Callable[[Written], None], measures: Measures) -> None:
+        self._measures = measures
         self._lanes = [_Lane(number, store, written, measures) for number in range(store.lanes)]
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -133,13 +141,39 @@ class Intake:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def do(self, name: bytes, work: Work[T]) -> T:
-        """Run a use case in the lane of a name (a run or a key). Raises StoreUnavailable, StatementFailed."""
-        try:
-            first = next(work)
-        except StopIteration as stop:
-            return cast("T", stop.value)
+    @property
+    def waiting(self) -> int:
+        """How many steps wait for a lane."""
+        return sum(len(lane.queues) for lane in self._lanes)
+
+    @property
+    def retry_after(self) -> float:
+        """After how many seconds it is of use to ask again for what was put off."""
+        return max(lane.queues.retry_after for lane in self._lanes)
+
+    async def do(self, name: bytes, work: Work[T], tenant: TenantId | None = None) -> T:
+        """Run a use case in the lane of a name (a run or a key), for a tenant, or for the service itself.
+
+        Raises Overloaded, StoreUnavailable, StatementFailed.
+        """
+        return cast("T", await self._asked(work, self._lane(name).put, tenant))
+
+    async def admit(self, name: bytes, work: Work[T], tenant: TenantId) -> T:
+        """Run a use case that begins something; where too much waits it is put off. Raises the same."""
+        return cast("T", await self._asked(work, self._lane(name).put_start, tenant))
+
+    def _lane(self, name: bytes) -> _Lane:
+        return self._lanes[zlib.crc32(name) % len(self._lanes)]
+
+    def _asked(self, work: Work[T], put: Callable[[TenantT, _Job], None], tenant: TenantT) -> "asyncio.Future[object]":
+        """Begin a use case: it has an outcome, or waits with its first step."""
         outcome: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        lane = self._lanes[zlib.crc32(name) % len(self._lanes)]
-        lane.put(_Job(work, first, outcome))
-        return cast("T", await outcome)
+        try:
+            put(tenant, _Job(work, next(work), outcome))
+        except StopIteration as stop:
+            outcome.set_result(stop.value)
+        except Overloaded as error:
+            work.close()
+            self._measures.put_off("queue")
+            outcome.set_exception(error)
+        return outcome

@@ -5,21 +5,31 @@ finds another attempt's lease is lock contention.
 """
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, cast
 
 import msgspec
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from guard.core.effects import SECOND
+from guard.core.effects import SECOND, Effect
 from guard.core.tools import UNDECLARED_VERSION, Tool
+from guard.ports.accelerator import Recalled
 from guard.ports.relay import Backlog
 from guard.ports.store import Tally
+from guard.service.contention import Contention
 
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _OLDEST: Final = "oldest"
+METERS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""By it Prometheus' client library is told the folder in which several processes add up what they count."""
+METERS_PREFIX: Final = "twiceshy-meters-"
+"""How that folder's name begins where the processes are ours, and not those of a program that we are a guest of."""
 UNDECLARED: Final = "(undeclared)"
 """The label of every tool that nobody declared: names that callers make up must not become time series."""
 
@@ -36,7 +46,8 @@ class Meter(msgspec.Struct, frozen=True):
 class Measures:
     """The meters of one process, in a registry of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, contention: Contention | None = None) -> None:
+        self._contending = Contention() if contention is None else contention
         self._registry = CollectorRegistry()
         self._meters: list[Meter] = []
         self._series: dict[tuple[Counter, tuple[str, ...]], Counter] = {}
@@ -60,6 +71,12 @@ class Measures:
         self._database = self._histogram(
             "twiceshy_database_seconds", "How long the database took over a transaction of steps.", _SECONDS
         )
+        self._put_off = self._counter(
+            "twiceshy_put_off_total",
+            "Requests refused because too much waited: `requests` under way, their `bytes`, or a `queue` of steps.",
+            "why",
+        )
+        self._queue = self._gauge("twiceshy_queue_length", "Steps that wait for a transaction.")
         self._in_doubt = self._gauge("twiceshy_in_doubt", "Effects that wait for somebody to settle them.")
         self._executing = self._gauge("twiceshy_executing", "Effects under a lease.")
         self._lease_age = self._gauge(
@@ -67,6 +84,11 @@ class Measures:
         )
         self._waiting = self._waiting_gauges()
         self._flags = self._gauge("twiceshy_open_flags", "Flags that nobody has closed.")
+        self._recalls = self._counter("twiceshy_redis_recalls_total", "Looks for a record in Redis.", "answer")
+        self._distrusts = self._counter("twiceshy_redis_refused_total", "Entries in Redis not believed.", "why")
+        self._shares = self._counter("twiceshy_redis_writes_total", "What was to be told to all replicas.", "answer")
+        self._failures = self._counter("twiceshy_redis_failures_total", "Times that Redis failed.", "why")
+        self._reached = self._gauge("twiceshy_redis_reached", "1 while Redis is asked, 0 while it is left alone.")
 
     def meters(self) -> tuple[Meter, ...]:
         """Name all meters."""
@@ -78,9 +100,31 @@ class Measures:
         if decision == "replay":
             self._add(self._hits, _label(tool))
 
-    def contended(self, tool: Tool) -> None:
+    def contended(self, tool: Tool, effect: Effect | None) -> None:
         """Count a begin that found another attempt's lease, however it ends."""
         self._add(self._contention, _label(tool))
+        if effect is not None:
+            self._contending.count(effect)
+
+    def recalled(self, answer: Recalled) -> None:
+        """Count a look for a record in Redis."""
+        self._add(self._recalls, answer)
+
+    def distrusted(self, why: str) -> None:
+        """Count an entry in Redis that was not believed."""
+        self._add(self._distrusts, why)
+
+    def shared(self, answer: str, times: int) -> None:
+        """Count what was to be told to all replicas through Redis."""
+        self._add(self._shares, answer, times=times)
+
+    def accelerator_failed(self, why: str) -> None:
+        """Count a failure of Redis."""
+        self._add(self._failures, why)
+
+    def accelerator_reached(self, *, is_reached: bool) -> None:
+        """Take whether Redis is asked."""
+        self._reached.set(is_reached)
 
     def reported(self, verb: str, answer: str) -> None:
         """Count an answer to a report."""
@@ -105,6 +149,14 @@ class Measures:
         self._waits.observe(waited)
         self._database.observe(took)
 
+    def put_off(self, why: str) -> None:
+        """Count a request that was refused because too much waited: `requests`, `bytes`, or a `queue` of steps."""
+        self._add(self._put_off, why)
+
+    def queued(self, length: int) -> None:
+        """Take how many steps wait at this moment."""
+        self._queue.set(length)
+
     def written(self, states: Iterable[str]) -> None:
         """Count what a transaction wrote."""
         for state, times in collections.Counter(states).items():
@@ -120,7 +172,9 @@ class Measures:
     def wait_for(self, backlogs: Mapping[str, Backlog]) -> None:
         """Take what waits for each destination at this moment; one that is gone is told no more."""
         for name, gauge in self._waiting.items():
-            gauge.clear()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # where there are several processes, the library cannot clear its files
+                gauge.clear()
             for destination, backlog in backlogs.items():
                 seconds = backlog.oldest / SECOND
                 gauge.labels(destination).set(seconds if name == _OLDEST else getattr(backlog, name))
@@ -130,8 +184,10 @@ class Measures:
         self._registry.register(others)
 
     def text(self) -> bytes:
-        """Write all meters in Prometheus' text format."""
-        return generate_latest(self._registry)
+        """Write all meters in Prometheus' text format: of all workers together, where this is one of several."""
+        folder = os.environ.get(METERS_VARIABLE, "")
+        is_ours = Path(folder).name.startswith(METERS_PREFIX)
+        return generate_latest(_Together(self._registry, folder) if is_ours else self._registry)
 
     def _waiting_gauges(self) -> dict[str, Gauge]:
         """Make a meter of each count of a backlog."""
@@ -164,7 +220,20 @@ class Measures:
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         self._meters.append(Meter(name, "gauge", labels, meaning))
-        return Gauge(name, meaning, labels, registry=self._registry)
+        return Gauge(name, meaning, labels, registry=self._registry, multiprocess_mode="mostrecent")
+
+
+class _Together(Collector):
+    """What all workers counted, and how things stand as the one sees it that is asked."""
+
+    def __init__(self, own: CollectorRegistry, folder: str) -> None:
+        self._own = own
+        self._all = cast("Callable[[None, str], Collector]", MultiProcessCollector)(None, folder)  # has no annotations
+
+    def collect(self) -> Iterator[Metric]:
+        """Return all meters as they are."""
+        yield from (metric for metric in self._all.collect() if metric.type != "gauge")
+        yield from (metric for metric in self._own.collect() if metric.type == "gauge")
 
 
 def _label(tool: Tool) -> str:

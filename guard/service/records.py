@@ -55,10 +55,9 @@ class Records:
         return record
 
     def keep(self, effect: Effect) -> None:
-        """Keep an effect, if it is final, not too large, and no newer instance of its slot may be meant."""
+        """Keep an effect, if it may be kept."""
         key, size = effect.intent.key, _size(effect)
-        is_kept = effect.life.state in _FINAL and effect.expired_at is None and effect.intent.slot is None
-        if not is_kept or size > LARGEST or key in self._records:
+        if key in self._records or not may_be_kept(effect):
             return
         self._records[key] = Record(effect, self._clock() + FRESH_SECONDS)
         self._bytes += size
@@ -72,6 +71,12 @@ class Records:
             record = self._records.pop(key, None)
             if record is not None:
                 self._bytes -= _size(record.effect)
+
+
+def may_be_kept(effect: Effect) -> bool:
+    """Say whether an effect is final, not too large, and no newer instance of its slot may be meant."""
+    is_last = effect.life.state in _FINAL and effect.expired_at is None and effect.intent.slot is None
+    return is_last and _size(effect) <= LARGEST
 
 
 def _size(effect: Effect) -> int:

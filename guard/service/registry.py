@@ -17,8 +17,8 @@ from guard.service.recent import Recent
 from twiceshy_contract.refusals import Refusal
 from twiceshy_contract.tools import ToolDeclaration
 
-FRESH_SECONDS: Final = 1.0
-"""How long an answer of the registry is believed before it is read again."""
+FRESH_SECONDS: Final = 0.75
+"""How long an answer of the registry is believed, from when it was asked for: a change is obeyed within a second."""
 MAX_TOOLS: Final = 10_000
 _STRICTEST: Final = Rules(effect_class="side_effect", provider_window=None)
 """What counts for an effect whose version is younger than what this process knows."""
@@ -78,7 +78,7 @@ class Unasked(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """Tools, kept for a second each, so that a change made elsewhere is obeyed a second later; pins, kept for good."""
+    """Tools, kept for less than a second, so that a change made elsewhere is obeyed in one; pins, kept for good."""
 
     def __init__(self, store: ToolStore) -> None:
         self._store = store
@@ -96,7 +96,7 @@ class Registry:
         if kept is not None and now < kept[0]:
             return kept[1]
         tool = await self._tools.get(tenant, name)
-        return self._keep(undeclared(tenant, name) if tool is None else tool)
+        return self._keep(undeclared(tenant, name) if tool is None else tool, now)
 
     async def pinned(self, tenant: TenantId, run: RunId, held: KnownTool) -> KnownTool:
         """Return the version that the run used first, which is the one that holds where it uses the tool now first."""
@@ -141,9 +141,10 @@ class Registry:
         """Take a declaration. Raises Refusal where it cannot be carried out."""
         for refusal in refusals(name, declaration):
             raise refusal
+        asked = asyncio.get_running_loop().time()
         match await self._store.declare(tenant, {name: declaration}):
             case [Declared(tool=tool)]:
-                return self._keep(tool).tool
+                return self._keep(tool, asked).tool
             case other:
                 raise TypeError(other)
 
@@ -161,11 +162,12 @@ class Registry:
         unfit = _unfit(wanted)
         if unfit:
             return NothingFits(unfit)
+        asked = asyncio.get_running_loop().time()
         outcome = await self._store.declare(tenant, wanted, seen)
         if isinstance(outcome, Moved):
             return outcome
         for one in outcome:
-            self._keep(one.tool)
+            self._keep(one.tool, asked)
         return Applied(tuple(one.planned for one in outcome))
 
     async def apply_no_lower(
@@ -214,10 +216,11 @@ class Registry:
         """Return every tool that is declared, or was at an instant, by name."""
         return await self._store.all(tenant, at)
 
-    def _keep(self, tool: Tool) -> KnownTool:
+    def _keep(self, tool: Tool, asked: float) -> KnownTool:
+        """Keep what was read no longer than from when it was asked for: a slow answer may be old when it comes."""
         kept = self._known.get((tool.tenant, tool.name))
         known = kept[1] if kept is not None and kept[1].tool == tool else as_known(tool)
-        self._known.keep((tool.tenant, tool.name), (asyncio.get_running_loop().time() + FRESH_SECONDS, known))
+        self._known.keep((tool.tenant, tool.name), (asked + FRESH_SECONDS, known))
         return known
 
     async def _load_tools(self, tenant: TenantId, names: Sequence[str]) -> Mapping[str, Tool]:

@@ -36,7 +36,7 @@ class Release:
         if not isinstance(passed, NamedCall):
             return nothing_to_release(request.tool)
         found = await self._gates.instance(passed)
-        return await self._intake.do(call.lane, release(found.call))
+        return await self._intake.do(call.lane, release(found.call), tenant)
 
 
 def release(call: NamedCall) -> Generator[Step, StepResult, ReportOutcome]:

@@ -79,7 +79,7 @@ class Resolve:
             raise Refusal("only an effect that was applied stages messages", ("outbox",))
         check_messages(request.outbox, "outbox")
         await self._stagings.check(tenant, request.outbox, "outbox")
-        effect = (await self._intake.do(key, look(key))).effect
+        effect = (await self._intake.do(key, look(key), tenant)).effect
         if effect is not None and effect.life.state == "succeeded":
             if await self._outbox.of_effect(tenant, key):
                 return None

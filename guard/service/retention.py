@@ -21,7 +21,9 @@ _log = logger("guard.retention")
 class Retention:
     """Finds what was kept long enough by index, in batches; `forget` hears what this process need not know any more."""
 
-    def __init__(self, store: RetentionStore, registry: Registry, forget: Callable[[Sequence[Key]], None]) -> None:
+    def __init__(
+        self, store: RetentionStore, registry: Registry, forget: Callable[[TenantId, Sequence[Key]], None]
+    ) -> None:
         self._store = store
         self._registry = registry
         self._forget = forget
@@ -47,16 +49,18 @@ class Retention:
         kept = await self._kept(oldest.tenant, oldest.tool, has_run=False)
         if oldest.ended_at + kept > oldest.at:
             return False
-        return self._gone(await self._store.expire_alone(oldest.tenant, oldest.tool, kept, RETENTION_BATCH))
+        gone = await self._store.expire_alone(oldest.tenant, oldest.tool, kept, RETENTION_BATCH)
+        return self._gone(oldest.tenant, gone)
 
     async def _expire_of_run(self, run: DueRun) -> bool:
         kept = {tool: await self._kept(run.tenant, tool, has_run=True) for tool in run.tools}
-        is_more = self._gone(await self._store.expire_of_run(run.id, kept, LOOK_AGAIN, RETENTION_BATCH))
+        gone = await self._store.expire_of_run(run.id, kept, LOOK_AGAIN, RETENTION_BATCH)
+        is_more = self._gone(run.tenant, gone)
         return await self._store.empty(run.id, RETENTION_BATCH) or is_more
 
-    def _gone(self, keys: Sequence[Key]) -> bool:
+    def _gone(self, tenant: TenantId, keys: Sequence[Key]) -> bool:
         if keys:
-            self._forget(keys)
+            self._forget(tenant, keys)
             _log.info("records_expired", count=len(keys))
         return len(keys) == RETENTION_BATCH
 

@@ -45,7 +45,7 @@ class SagaGate:
         saga = await self._store.find(call.tenant, request.saga)
         if saga is None or saga.state == "running":
             return granted
-        await self._intake.do(call.lane, release(call))
+        await self._intake.do(call.lane, release(call), call.tenant)
         return over(saga, f"takes no step of tool {request.tool!r} any more")
 
     async def _step(self, found: Instance, saga: str) -> NamedCall | BeginOutcome:
@@ -102,7 +102,7 @@ class SagaGate:
         rank = call.start
         while True:
             call = msgspec.structs.replace(call, start=rank + 1)
-            found = await self._intake.do(call.lane, find(call))
+            found = await self._intake.do(call.lane, find(call), call.tenant)
             if not isinstance(found, Over):
                 return found
             rank = found.rank

@@ -75,7 +75,7 @@ class Stage:
                 raise AssertionError("no gate grants a lease")
             if not isinstance(last, NamedCall):
                 return last
-            return await self._intake.do(passed.lane, stage(passed, request, staging))
+            return await self._intake.admit(passed.lane, stage(passed, request, staging), passed.tenant)
 
         try:
             await self._stagings.check(tenant, request.messages, "messages")

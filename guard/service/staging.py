@@ -119,7 +119,7 @@ class Stagings:
         to_smtp = [(mail, place) for mail, place in mails if isinstance(mail, Mail) and _senders(place) is not None]
         if not to_smtp:
             return Sender(tenant=source.tenant, at=_NEVER)
-        seen = await self._intake.do(source.key, look(source.key))
+        seen = await self._intake.do(source.key, look(source.key), source.tenant)
         run = source.run
         if not source.is_known and seen.effect is not None:
             run = seen.effect.intent.run

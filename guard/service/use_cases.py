@@ -1,6 +1,7 @@
 """Everything that the service can be asked, over one store."""
 
 import asyncio
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -10,12 +11,13 @@ import msgspec
 from guard.core.effects import Effect, Evidence, Instant, Key, TenantId
 from guard.core.lease import Rules
 from guard.core.lifecycle import touch
+from guard.ports.accelerator import Accelerator
 from guard.ports.probes import ProbeState
 from guard.ports.probing import Provider
 from guard.ports.reaching import Reaching
 from guard.ports.relay import Backlog, together
 from guard.ports.steps import Written
-from guard.ports.store import EffectFilter, Store
+from guard.ports.store import EffectFilter, Store, StoreUnavailable
 from guard.service.alarms import Alarms
 from guard.service.amend import Amend, look
 from guard.service.approval_gate import ApprovalGate
@@ -23,6 +25,7 @@ from guard.service.approvals import Approvals
 from guard.service.begin import Begin
 from guard.service.bell import Bell
 from guard.service.claims import Claims
+from guard.service.contention import Contention
 from guard.service.credentials import Credentials
 from guard.service.deliveries import Deliveries
 from guard.service.destinations import Destinations
@@ -45,6 +48,7 @@ from guard.service.preview import Preview
 from guard.service.probe import Asked, Prober
 from guard.service.questions import Questions
 from guard.service.reach import Reach
+from guard.service.recall import Recall
 from guard.service.reconsider import Cancel, Reopen
 from guard.service.recording import Recording
 from guard.service.records import Records
@@ -67,6 +71,7 @@ from guard.service.staging import Stagings
 from guard.service.status import Status
 from guard.service.sweep import Sweep
 from guard.service.waiting import Waiters
+from guard.service.wakes import Wakes
 from guard.service.writers import Writers
 
 
@@ -87,12 +92,21 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 class UseCases:
     """The verbs of the guard. Enter it to start its lanes and its sweep; leave it to stop them."""
 
-    def __init__(self, store: Store, jitter: Jitter, provider: Provider, reaching: Reaching | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        jitter: Jitter,
+        provider: Provider,
+        reaching: Reaching | None = None,
+        accelerator: Accelerator | None = None,
+    ) -> None:
         self._store = store
         self._waiters = Waiters()
-        self.measures = Measures()
+        self._wakes = Wakes(self._waiters, store.wire if accelerator is None else accelerator.wire, jitter)
+        self.contention = Contention(accelerator)
+        self.measures = Measures(self.contention)
         self.bell = Bell(store.relay)
-        self._records = Records()
+        self._recall = Recall(Records(), accelerator)
         self._intake = Intake(store.effects, self._written, self.measures)
         self.registry = Registry(store.tools)
         self.runs = Runs(store.runs)
@@ -118,7 +132,7 @@ class UseCases:
         self.credentials = Credentials(store.salts)
         self.reach = Reach(store.forks, self.runs)
         self.policy = Policy(store.forks, store.approvals, self.registry, self.runs, rulings, gates)
-        self.begin = Begin(naming, gates, self._intake, self._waiters, self._records, self.measures)
+        self.begin = Begin(naming, gates, self._intake, self._waiters, self._recall, self.measures)
         stagings = Stagings(store.destinations, store.replies.newest, self.runs, self._intake, self.bell, self.measures)
         self.stage = Stage(self.begin, naming, gates, self._intake, self.runs, stagings)
         self.outbox = Operations(store.outbox, stagings)
@@ -128,12 +142,18 @@ class UseCases:
         self.renew = Renew(amend, self.registry, self.holds)
         self.release = Release(naming, gates, self._intake)
         self.resolve = Resolve(amend, store.probes, self._intake, stagings, store.outbox)
-        edits = Edits(store.approvals, naming, gates, self._intake)
-        self.approvals = Approvals(store.approvals, edits, amend, self._intake, self._waiters, self.bell)
+        self.approvals = Approvals(
+            store.approvals,
+            Edits(store.approvals, naming, gates, self._intake),
+            amend,
+            self._intake,
+            self._waiters,
+            self.bell,
+        )
         self.preview = Preview(self.registry, self.runs)
-        self.status = Status(store)
+        self.status = Status(store, accelerator)
         self.sweep = Sweep(store.effects, self.registry, self._intake)
-        self.retention = Retention(store.retention, self.registry, self._records.forget)
+        self.retention = Retention(store.retention, self.registry, self._recall.forget)
         self.claims = Claims(store.probes, self.registry, self._intake, self._waiters)
         self.prober = Prober(store.probes, self.registry, self._intake, self.resolve, Asked(provider, self.measures))
         self._loops: list[asyncio.Task[None]] = []
@@ -143,6 +163,7 @@ class UseCases:
         self._loops = [
             asyncio.create_task(loop)
             for loop in (
+                self._wakes.run(),
                 self.sweep.run(),
                 self.retention.run(),
                 self.alarms.run(),
@@ -183,8 +204,27 @@ class UseCases:
 
     def _written(self, result: Written) -> None:
         self._waiters.tell(result.effect)
-        self._records.keep(result.effect)
+        self._recall.written(result.effect)
         self.holds.written(result.effect)
+
+    @property
+    def waiting(self) -> int:
+        """How many begins wait here for what others do."""
+        return self._waiters.begins
+
+    @property
+    def retry_after(self) -> float:
+        """After how many seconds it is of use to ask again for what was put off."""
+        return self._intake.retry_after
+
+    def awaited(self) -> tuple[bytes, ...]:
+        """Return what somebody waits for here: keys of effects, and approvals by the bytes of their ids."""
+        return self._waiters.awaited()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the process is to stop."""
+        return self._waiters.is_closed
 
     def stop_waiting(self) -> None:
         """Answer every begin that waits, as it stands, and let none wait from now on: the process is to stop."""
@@ -192,7 +232,7 @@ class UseCases:
 
     async def effect(self, tenant: TenantId, key: Key) -> Shown | None:
         """Read one effect with all that is known of it. Raises StoreUnavailable."""
-        found = await self._intake.do(key, look(key))
+        found = await self._intake.do(key, look(key), tenant)
         if found.effect is None or found.effect.intent.tenant != tenant:
             return None
         rules = await self.registry.rules_for(found.effect)
@@ -208,9 +248,11 @@ class UseCases:
         return await self._store.effects.page(tenant, chosen)
 
     async def metrics(self, tenant: TenantId) -> bytes:
-        """Write all meters, in Prometheus' text format. Raises StoreUnavailable."""
-        self.measures.stand(await self._store.effects.tally(tenant), await self._store.flags.count_open(tenant))
-        self.measures.wait_for(await self._backlogs(tenant))
+        """Write all meters, in Prometheus' text format; where the database is away, with what it said last."""
+        self.measures.queued(self._intake.waiting)
+        with suppress(StoreUnavailable):  # then what waits there stays as it was seen last
+            self.measures.stand(await self._store.effects.tally(tenant), await self._store.flags.count_open(tenant))
+            self.measures.wait_for(await self._backlogs(tenant))
         return self.measures.text()
 
     async def _backlogs(self, tenant: TenantId) -> dict[str, Backlog]:

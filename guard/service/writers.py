@@ -45,7 +45,7 @@ class Writers:
         run = await self._store.get(call.tenant, request.run)
         if run is not None and run.epoch == request.epoch:
             return granted
-        await self._intake.do(call.lane, release(call))
+        await self._intake.do(call.lane, release(call), call.tenant)
         return taken_over(request.run, request.epoch, _epoch_of(run))
 
 

@@ -1,6 +1,6 @@
 """A request to one of the hot verbs, read without the framework: headers, body, and what the line will say of it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 import msgspec
@@ -79,8 +79,11 @@ def is_newer(version: str) -> bool:
     return version.isdecimal() and int(version[:9]) > CONTRACT_VERSION
 
 
-async def body_of(scope: Scope, receive: Receive) -> bytes | None:
-    """Read a body; None where the client has gone. Raises Unreadable beyond the largest size."""
+async def body_of(scope: Scope, receive: Receive, hold: Callable[[int], None] | None = None) -> bytes | None:
+    """Read a body; None where the client has gone. Raises Unreadable beyond the largest size, and what `hold` raises.
+
+    `hold` is told how many bytes have come with each part.
+    """
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value) > MAX_BYTES:
             raise Unreadable("too-large")
@@ -91,6 +94,8 @@ async def body_of(scope: Scope, receive: Receive) -> bytes | None:
             return None
         if message["type"] == "http.request":
             part = message["body"]
+            if hold is not None:
+                hold(len(part))
             body = body + part if body else part
             if len(body) > MAX_BYTES:
                 raise Unreadable("too-large")

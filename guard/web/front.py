@@ -21,10 +21,12 @@ from guard.web.exchange import Exchange, body_of
 from guard.web.fork_access import fenced, refusal
 from guard.web.line import Line
 from guard.web.requests import DEFAULT_TENANT
+from guard.web.room import Held, Room
 from guard.web.verb import Asked, Verbs
 from twiceshy_contract.effects import BeginRequest
 
 _CLIENT_GONE: Final = 499
+_BODILESS: Final = frozenset({"GET", "HEAD"})
 
 
 class Front:
@@ -35,6 +37,7 @@ class Front:
         self._verbs = verbs
         self._tokens = tokens
         self._use_cases: UseCases | None = None
+        self._room = Room()
 
     def use_cases(self) -> UseCases:
         """Return the service that the application was started with."""
@@ -67,11 +70,10 @@ class Front:
             answer = problems.answer("invalid-request", "The path is not in UTF-8.")
         elif asked is None or scope["method"] in asked.verb.also:
             scope["user"] = caller
-            fenced = receive if caller.fork is None else await self._fenced(caller.fork, scope, receive)
-            if not isinstance(fenced, Answer):
-                await self._pass_on(scope, fenced, send, line)
+            refused = await self._rest(caller.fork, scope, receive, send, line)
+            if refused is None:
                 return
-            answer = fenced
+            answer = refused
         elif scope["method"] != "POST":
             answer = _other_method(scope, asked)
         else:
@@ -91,6 +93,22 @@ class Front:
             return problems.of_error("credential", error)
         return None if fork is None else Caller(fork=fork)
 
+    async def _rest(
+        self, fork: RunId | None, scope: HTTPScope, receive: Receive, send: Send, line: Line
+    ) -> Answer | None:
+        """Let the framework serve it; or say what it is refused with."""
+        held = Held(self._room, self.use_cases())
+        if scope["method"] not in _BODILESS:
+            receive = held.watching(receive)
+        try:
+            allowed = receive if fork is None else await self._fenced(fork, scope, receive)
+            if isinstance(allowed, Answer):
+                return allowed
+            await self._pass_on(scope, allowed, send, line)
+            return None
+        finally:
+            held.give_back()
+
     async def _fenced(self, fork: RunId, scope: HTTPScope, receive: Receive) -> Receive | Answer:
         """Let a fork's request pass that its credential may make, its body to be read again; or refuse it."""
         try:
@@ -102,21 +120,33 @@ class Front:
         self, asked: Asked, scope: HTTPScope, receive: Receive, line: Line, fork: RunId | None
     ) -> Answer | None:
         """Do what is asked, whatever comes of it; None where the client has gone before it had asked."""
+        use_cases, begins = self.use_cases(), asked.verb.begins
+        held = Held(self._room, use_cases)
         try:
-            body = await body_of(scope, receive)
+            self._room.check(use_cases, begins=begins)
+            body = await body_of(scope, receive, held.take)
             if body is None:
                 return None
-            exchange = Exchange(self.use_cases(), scope["headers"], body, line.facts, fork)
-            kind = asked.verb.body
-            message = await asyncio.to_thread(exchange.message, kind) if exchange.is_large else exchange.message(kind)
-            if isinstance(message, BeginRequest):
-                line.facts["tool"], line.facts["run"] = message.tool, message.run
-            if not asked.is_key:
-                return problems.answer("not-found", f"Nothing is served at {scope['path']}.")
-            refused = None if fork is None else await refusal(exchange, scope["path"], message)
-            return refused or await asked.verb.do(exchange, message, asked.key)
+            self._room.enter(use_cases, begins=begins)
+            try:
+                return await self._done(asked, scope, body, line, fork)
+            finally:
+                self._room.leave()
         except Exception as error:  # noqa: BLE001 - the last place where a request can be answered
             return problems.of_error(scope["path"], error)
+        finally:
+            held.give_back()
+
+    async def _done(self, asked: Asked, scope: HTTPScope, body: bytes, line: Line, fork: RunId | None) -> Answer:
+        exchange = Exchange(self.use_cases(), scope["headers"], body, line.facts, fork)
+        kind = asked.verb.body
+        message = await asyncio.to_thread(exchange.message, kind) if exchange.is_large else exchange.message(kind)
+        if isinstance(message, BeginRequest):
+            line.facts["tool"], line.facts["run"] = message.tool, message.run
+        if not asked.is_key:
+            return problems.answer("not-found", f"Nothing is served at {scope['path']}.")
+        refused = None if fork is None else await refusal(exchange, scope["path"], message)
+        return refused or await asked.verb.do(exchange, message, asked.key)
 
     async def _pass_on(self, scope: HTTPScope, receive: Receive, send: Send, line: Line) -> None:
         """Let the framework serve it, and watch the status go by."""

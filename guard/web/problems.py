@@ -1,6 +1,7 @@
 """Problems as answers: RFC 9457 bodies, one mapping for every error that a handler may raise."""
 
 import math
+import random
 from collections.abc import Mapping
 from typing import Final, Literal
 
@@ -12,6 +13,7 @@ from litestar.exceptions import HTTPException
 from guard.logs import logger, request_id
 from guard.ports.store import FileUnavailable, StoreUnavailable
 from guard.service.outcomes import Refused
+from guard.service.queues import Overloaded
 from guard.web.answer import Answer
 from guard.web.holds import hold_ref
 from guard.web.wire import wire_key
@@ -33,6 +35,7 @@ class Unreadable(Exception):
 
 
 _log = logger("guard.web")
+_chance: Final = random.SystemRandom()
 _CODES: dict[int, ProblemCode] = {
     401: "unauthorized",
     404: "not-found",
@@ -104,6 +107,9 @@ def of_error(path: str, error: Exception) -> Answer:
             return answer("invalid-request", f"{where}: {error.reason}.", errors=(field,))
         case Unreadable():
             return answer(error.code, f"{PROBLEMS[error.code].title}.")
+        case Overloaded():
+            retry_after = error.retry_after * _chance.uniform(0.5, 1.0)  # so that not all come back at once
+            return refused(Refused(code="overloaded", detail=str(error), retry_after=round(retry_after, 3)))
         case StoreUnavailable():
             _log.warning("store_unavailable", path=path, reason=str(error))
             said = str(error) if isinstance(error, FileUnavailable) else "The database did not answer."

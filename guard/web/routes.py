@@ -11,6 +11,7 @@ from guard.service.use_cases import UseCases
 from guard.web import openapi, problems
 from guard.web.api import (
     approvals,
+    contention,
     destinations,
     effects,
     events,
@@ -58,6 +59,7 @@ ROUTES = (
     *outbox.ROUTES,
     *destinations.ROUTES,
     *keys.ROUTES,
+    *contention.ROUTES,
     *status.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,

@@ -13,13 +13,15 @@ from guard.web.wire import key_of
 
 KEYED: Final = "/v1/effects/"
 """What the paths begin with that name a key: `/v1/effects/{key}/{verb}`."""
+BEGIN_PATH: Final = "/v1/effects"
 NO_KEY: Final = Key(b"")
 
 
 class Verb(msgspec.Struct, frozen=True, kw_only=True):
     """A verb that is served without the framework's routes. `also` are methods of its path that the framework has.
 
-    Without an `operation_id`, the description calls it by the last part of its path.
+    `begins` says that it begins something, and so is put off before what ends something. Without an `operation_id`,
+    the description calls it by the last part of its path.
     """
 
     path: str
@@ -27,6 +29,7 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     do: Callable[[Exchange, Any, Key], Awaitable[Answer]]
     operation: type[Operation]
     also: tuple[str, ...] = ()
+    begins: bool = False
     operation_id: str = ""
 
 

@@ -37,7 +37,8 @@ def ask(
 ) -> Flow[Answered[T] | Problem | Unanswered]:
     """Send a request again and again until it is answered or the time is up. It is sent at least once.
 
-    `on_silence` is done once, after the first try that was not answered.
+    Who asks to be spared for a while (Retry-After) is spared so long. `on_silence` is done once, after the first try
+    that was not answered.
     """
     pause = _FIRST_PAUSE
     said: Unanswered | None = None
@@ -54,7 +55,7 @@ def ask(
             on_silence = None
         if answer.is_final:
             return answer
-        wait = pause * (0.5 + environment.chance() / 2)
+        wait = max(pause * (0.5 + environment.chance() / 2), answer.retry_after)
         if environment.clock() + wait >= until:
             return _telling(answer, said)
         yield from sleep(wait)

@@ -14,12 +14,14 @@ _PASSING: Final = frozenset({401, 403, 429})
 class Unanswered(msgspec.Struct, frozen=True):
     """The service gave no answer that can be read; `reason` is the last thing that happened.
 
-    `is_said` says that the service itself gave the reason; `is_final`, that to ask again is of no use.
+    `is_said` says that the service itself gave the reason; `is_final`, that to ask again is of no use. `retry_after`
+    is for how many seconds whoever answered wants to be spared.
     """
 
     reason: str
     is_said: bool = False
     is_final: bool = False
+    retry_after: float = 0.0
 
 
 def read(reply: Reply | NoReply, decoder: msgspec.json.Decoder[T]) -> T | Problem | Unanswered:
@@ -33,10 +35,12 @@ def read(reply: Reply | NoReply, decoder: msgspec.json.Decoder[T]) -> T | Proble
             return Unanswered(f"status {reply.status} with a body that cannot be read: {error}")
     problem = read_problem(reply)
     if problem is None:
-        return Unanswered(f"status {reply.status} ({reply.content_type or 'no content type'}), not from the guard")
+        reason = f"status {reply.status} ({reply.content_type or 'no content type'}), not from the guard"
+        return Unanswered(reason, retry_after=_retry_after(reply) or 0.0)
     if 400 <= reply.status < 500:
         return problem
-    return Unanswered(f"status {reply.status}: {problem.detail}", is_said=True)
+    reason = f"status {reply.status}: {problem.detail}"
+    return Unanswered(reason, is_said=True, retry_after=problem.retry_after_seconds or 0.0)
 
 
 def read_problem(reply: Reply) -> Problem | None:
@@ -47,9 +51,15 @@ def read_problem(reply: Reply) -> Problem | None:
         problem = msgspec.json.decode(reply.body, type=Problem)
     except (msgspec.DecodeError, RecursionError):
         return None
-    if problem.retry_after_seconds is None and (reply.retry_after or "").isdigit():
-        return msgspec.structs.replace(problem, retry_after_seconds=float(reply.retry_after or 0))
+    if problem.retry_after_seconds is None:
+        return msgspec.structs.replace(problem, retry_after_seconds=_retry_after(reply))
     return problem
+
+
+def _retry_after(reply: Reply) -> float | None:
+    """Read the header; one that is a date, or anything else, says nothing."""
+    said = reply.retry_after or ""
+    return float(said) if said.isdecimal() else None
 
 
 def contract_of(reply: Reply | NoReply) -> int:

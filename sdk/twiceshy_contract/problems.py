@@ -15,9 +15,9 @@ ProblemCode = Literal[
     "decided-already", "edit-refused", "expired", "forbidden", "hold-differs", "hold-lost", "in-progress",
     "invalid-request", "key-used-by-another-tool", "lease-lost", "loop-limit", "message-state",
     "method-not-allowed", "name-taken", "no-relay", "not-found", "not-possible", "outcome-in-doubt",
-    "recording-diverged", "recording-gap", "registry-changed", "resource-held", "retry-later", "run-finished",
-    "run-suspended", "run-taken-over", "saga-over", "sibling-in-doubt", "store-unavailable", "superseded",
-    "too-large", "unauthorized", "unsupported-media-type", "internal",
+    "overloaded", "recording-diverged", "recording-gap", "registry-changed", "resource-held", "retry-later",
+    "run-finished", "run-suspended", "run-taken-over", "saga-over", "sibling-in-doubt", "store-unavailable",
+    "superseded", "too-large", "unauthorized", "unsupported-media-type", "internal",
 ]  # fmt: skip
 
 
@@ -191,6 +191,11 @@ PROBLEMS: Final[dict[ProblemCode, ProblemKind]] = {
         status=409,
         title="The effect's state does not allow this",
         remedy="Nothing was changed. Read the effect, or the saga, and see in the documents what is possible then.",
+    ),
+    "overloaded": ProblemKind(
+        status=503,
+        title="More is asked than can be done soon",
+        remedy="Nothing happened. Ask again after Retry-After with the same attempt.",
     ),
     "recording-diverged": ProblemKind(
         status=409,

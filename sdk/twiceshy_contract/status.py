@@ -42,10 +42,18 @@ class OutboxTally(msgspec.Struct, frozen=True, kw_only=True):
     oldest_pending_seconds: float = 0
 
 
+class RedisView(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes answers arrive sooner: where it is, without its password, and whether it is reached; if not, why."""
+
+    address: str
+    is_reached: bool
+    why: str | None = None
+
+
 class StatusView(msgspec.Struct, frozen=True, kw_only=True):
     """A service: its version, the contract that it speaks, and the time by its database's clock.
 
-    `lanes` is how many batches it keeps in flight at once.
+    `lanes` is how many batches it keeps in flight at once. `redis` is null where the service was given none.
     """
 
     version: str
@@ -55,6 +63,7 @@ class StatusView(msgspec.Struct, frozen=True, kw_only=True):
     database: DatabaseView
     effects: EffectTally
     outbox: OutboxTally = OutboxTally()
+    redis: RedisView | None = None
 
 
 class DatabaseStatus(msgspec.Struct, frozen=True, kw_only=True):

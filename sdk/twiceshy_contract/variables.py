@@ -96,6 +96,20 @@ VARIABLES: Final = (
         option="--inbound-secrets",
     ),
     Variable(
+        name="TWICESHY_REDIS",
+        meaning="Redis or Valkey that makes answers arrive sooner: `redis://user:password@host:6379/0`, `rediss://…`, "
+        "`unix://…`, `redis+cluster://…` or `redis+sentinel://…`; without it all answers come from the database",
+        read_by="server",
+        option="--redis",
+    ),
+    Variable(
+        name="TWICESHY_REDIS_SECONDS",
+        meaning="how long after its end a final effect is found in Redis, a day at the most",
+        read_by="server",
+        option="--redis-seconds",
+        default="3600",
+    ),
+    Variable(
         name="TWICESHY_RELAY_ALLOW",
         meaning="networks besides the public ones that messages may be sent into, separated by commas, such as "
         "`10.0.0.0/8,127.0.0.1/32`",
@@ -114,6 +128,21 @@ VARIABLES: Final = (
         "separated by colons",
         read_by="server",
         default="/run/secrets",
+    ),
+    Variable(
+        name="TWICESHY_WORKERS",
+        meaning="how many processes serve the port together, on PostgreSQL",
+        read_by="server",
+        option="--workers",
+        default="1",
+    ),
+    Variable(
+        name="TWICESHY_LINGER_SECONDS",
+        meaning="how long the service serves on after it is asked to stop, while `/health/ready` says 503, so that a "
+        "load balancer takes it out first",
+        read_by="server",
+        option="--linger-seconds",
+        default="0",
     ),
     Variable(
         name="TWICESHY_LOG",

@@ -43,7 +43,7 @@ async def test_a_long_log_is_gone_after_as_many_rounds_as_it_takes_without_a_pau
     store: Store, database_url: str
 ) -> None:
     forgotten: list[Key] = []
-    retention = Retention(store.retention, Registry(store.tools), forgotten.extend)
+    retention = Retention(store.retention, Registry(store.tools), lambda _tenant, keys: forgotten.extend(keys))
     run = await recorded(store)
     await appended(store, append(run, 1, *(intent(seq, arguments={"a": seq}) for seq in range(1, 1101))))
     await store.runs.end(TENANT, run.name, "finished")

@@ -24,7 +24,7 @@ async def test_each_tool_is_kept_as_long_as_it_says_and_the_process_is_told_to_f
     store: Store, database_url: str
 ) -> None:
     forgotten: list[Key] = []
-    retention = Retention(store.retention, Registry(store.tools), forgotten.extend)
+    retention = Retention(store.retention, Registry(store.tools), lambda _tenant, keys: forgotten.extend(keys))
     await store.tools.declare(TENANT, {"brief": BRIEF})
     run = await opened(store)
     for number, holder, tool in ((1, None, "brief"), (2, run, "brief"), (3, None, "plain"), (4, run, "plain")):
@@ -44,7 +44,7 @@ async def test_each_tool_is_kept_as_long_as_it_says_and_the_process_is_told_to_f
 
 async def test_a_retention_that_was_shortened_is_obeyed_within_a_day(store: Store, database_url: str) -> None:
     forgotten: list[Key] = []
-    retention = Retention(store.retention, Registry(store.tools), forgotten.extend)
+    retention = Retention(store.retention, Registry(store.tools), lambda _tenant, keys: forgotten.extend(keys))
     run = await opened(store)
     await done(store, 1, run, tool="tool")
     await store.runs.end(TENANT, run.name, "finished")
@@ -52,5 +52,5 @@ async def test_a_retention_that_was_shortened_is_obeyed_within_a_day(store: Stor
     assert await store.retention.due_runs(10) == []
     await store.tools.declare(TENANT, {"tool": BRIEF})
     await pass_by(database_url, 1)
-    await Retention(store.retention, Registry(store.tools), forgotten.extend).run_once()
+    await Retention(store.retention, Registry(store.tools), lambda _tenant, keys: forgotten.extend(keys)).run_once()
     assert forgotten == [key(1)]

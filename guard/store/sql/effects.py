@@ -8,13 +8,14 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Key, RunId, TenantId
+from guard.core.effects import AttemptToken, Duration, Effect, Evidence, Instant, Key, RunId, TenantId
 from guard.ports.steps import Step, StepResult
 from guard.ports.store import EffectFilter, Newest, Rival, Tally
 from guard.store.sql.clock import database_now
 from guard.store.sql.codes import EXECUTING, IN_DOUBT, STATE_CODES
 from guard.store.sql.cursors import AfterKey, AfterStep, cursor_of, place_of
 from guard.store.sql.database import Database
+from guard.store.sql.epochs import select_tenant_of_recent, update_epoch
 from guard.store.sql.instances import select_newest, select_rival, update_delivered, update_slot
 from guard.store.sql.rows import effect_of, evidence_of
 from guard.store.sql.tables import attempts, effects, evidence, runs
@@ -50,7 +51,14 @@ class SqlEffects:
 
     async def keep_slot(self, key: Key, slot: bytes) -> None:
         """Keep the slot with an effect that was made before instances of it were looked up."""
-        await self._database.write(lambda connection, _at: update_slot(connection, key, slot))
+
+        def work(connection: Connection, at: Instant) -> None:
+            update_slot(connection, key, slot)
+            tenant = select_tenant_of_recent(connection, key, at)
+            if tenant is not None:  # kept elsewhere, it would still say that no newer instance may be meant
+                update_epoch(connection, tenant)
+
+        await self._database.write(work)
 
     async def rival(self, slot: bytes, besides: Key) -> Rival | None:
         """Return the instance of a slot that is looked up, other than this one, that was or may be applied last."""

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from guard.ports.approvals import ApprovalStore
 from guard.ports.description import Description
+from guard.ports.epochs import CacheEpochStore
 from guard.ports.events import EventStore
 from guard.ports.flags import FlagStore
 from guard.ports.forks import ForkStore
@@ -21,6 +22,7 @@ from guard.ports.sagas import SagaStore
 from guard.ports.salts import SaltStore
 from guard.ports.search import SearchStore
 from guard.ports.store import EffectStore, RunStore, Store, ToolStore
+from guard.ports.wire import Wire
 from guard.store.sql import schema
 from guard.store.sql.address import FileAddress, parse
 from guard.store.sql.approvals import SqlApprovals
@@ -28,6 +30,7 @@ from guard.store.sql.database import Database
 from guard.store.sql.describe import describe
 from guard.store.sql.destinations import SqlDestinations
 from guard.store.sql.effects import SqlEffects
+from guard.store.sql.epochs import SqlCacheEpochs
 from guard.store.sql.event_search import SqlSearch
 from guard.store.sql.events import SqlEvents
 from guard.store.sql.flags import SqlFlags
@@ -50,15 +53,18 @@ from guard.store.sql.salts import Salts
 from guard.store.sql.sqlite import SqliteDatabase
 from guard.store.sql.tools import SqlTools
 from guard.store.sql.wake import FileBell, ServerBell
+from guard.store.sql.wire import FileWire, ServerWire
 
 
 class SqlStore:
     """The port's store over one database."""
 
-    def __init__(self, database: Database, relay: SqlRelay) -> None:
+    def __init__(self, database: Database, relay: SqlRelay, wire: Wire) -> None:
         """Stand on a database whose schema is this code's."""
         self._database = database
+        self.wire: Wire = wire
         self.salts: SaltStore = Salts(database)
+        self.cache_epochs: CacheEpochStore = SqlCacheEpochs(database)
         self.effects: EffectStore = SqlEffects(database)
         self.runs: RunStore = SqlRuns(database)
         self.run_facts: RunFactStore = SqlRunFacts(database)
@@ -90,6 +96,7 @@ class SqlStore:
 
     async def close(self) -> None:
         """Give back all connections."""
+        await self.wire.close()
         await self.relay.close()
         await self._database.close()
 
@@ -104,12 +111,14 @@ async def open_store(url: str) -> Store:
         await schema.require_file(address)
         database: Database = SqliteDatabase(address)
         relay = SqlRelay(database, SqliteTurns(database), FileBell(address))
+        wire: Wire = FileWire(address)
     else:
         server = PostgresDatabase(address)
         database, relay = server, SqlRelay(server, PostgresTurns(server), ServerBell(server))
+        wire = ServerWire(server)
     try:
         await schema.require_current(database, address)
     except BaseException:
         await database.close()
         raise
-    return SqlStore(database, relay)
+    return SqlStore(database, relay, wire)

@@ -14,6 +14,7 @@ from guard.ports.retention import DueRun, Oldest
 from guard.store.sql.clock import database_now
 from guard.store.sql.codes import FAILED, SUCCEEDED
 from guard.store.sql.database import Database
+from guard.store.sql.epochs import select_tenant_of_early, update_epoch
 from guard.store.sql.policy_tables import (
     COMMITTED_HOLDS,
     ENDED_HOLDS,
@@ -103,6 +104,7 @@ class SqlRetention:
                 return []
             until = {tool: Instant(ended_at + duration) for tool, duration in kept.items()}
             keys = select_of_run(connection, run, [tool for tool in until if until[tool] <= at], limit)
+            _end_epoch_of_early(connection, at, keys)
             _expire(connection, at, keys)
             if len(keys) < limit:
                 later = [moment for moment in until.values() if moment > at]
@@ -126,6 +128,13 @@ class SqlRetention:
             return False
 
         return await self._database.write(work)
+
+
+def _end_epoch_of_early(connection: Connection, at: Instant, keys: Sequence[Key]) -> None:
+    """Let nobody believe any more what is kept elsewhere of effects that go earlier than they say themselves."""
+    tenant = select_tenant_of_early(connection, keys, at) if keys else None
+    if tenant is not None:
+        update_epoch(connection, tenant)
 
 
 def _expire(connection: Connection, at: Instant, keys: Sequence[Key]) -> None:

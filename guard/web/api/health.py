@@ -23,8 +23,11 @@ async def live() -> Response[bytes]:
 
 @get("/health/ready", operation_class=documented("The database answers", answers={200: Health}, problems=(503,)))
 async def ready(request: ApiRequest) -> Response[bytes]:
-    """Ask the database."""
-    await use_cases(request).check()
+    """Ask the database; a process that is to stop is not ready, so that a balancer sends it nothing new."""
+    asked = use_cases(request)
+    if asked.is_stopping:
+        return json_answer(Health(status="stopping"), status=503).response()
+    await asked.check()
     return json_answer(Health(status="ready")).response()
 
 

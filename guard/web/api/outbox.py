@@ -55,6 +55,7 @@ VERBS: Final = (
         body=StageRequest,
         do=_stage,
         also=("GET",),
+        begins=True,
         operation=documented(
             "Stage: begin and commit in one; the messages are staged under the call's key and will be delivered",
             body=StageRequest,

@@ -3,6 +3,7 @@
 from litestar import Response, get
 
 from guard.core.effects import SECOND
+from guard.ports.accelerator import Reached
 from guard.ports.description import Description
 from guard.service.status import Standing
 from guard.web.answer import json_answer
@@ -10,7 +11,7 @@ from guard.web.instants import rfc3339
 from guard.web.openapi import documented
 from guard.web.problems import ApiRequest
 from guard.web.requests import DEFAULT_TENANT, use_cases
-from twiceshy_contract.status import DatabaseStatus, DatabaseView, EffectTally, OutboxTally, StatusView
+from twiceshy_contract.status import DatabaseStatus, DatabaseView, EffectTally, OutboxTally, RedisView, StatusView
 from twiceshy_contract.wire import CONTRACT_VERSION
 
 
@@ -35,6 +36,7 @@ async def show(request: ApiRequest) -> Response[bytes]:
             database=seen.database,
             effects=seen.effects,
             outbox=seen.outbox,
+            redis=_redis(standing.accelerator),
         )
     ).response()
 
@@ -66,6 +68,12 @@ def _database(described: Description) -> DatabaseView:
         is_durable=described.is_durable,
         free_bytes=described.free_bytes,
     )
+
+
+def _redis(reached: Reached | None) -> RedisView | None:
+    if reached is None:
+        return None
+    return RedisView(address=reached.address, is_reached=reached.is_reached, why=reached.why or None)
 
 
 ROUTES = (show,)

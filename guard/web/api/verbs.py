@@ -11,7 +11,7 @@ from guard.web.answer import Answer
 from guard.web.exchange import Exchange
 from guard.web.openapi import documented
 from guard.web.requests import DEFAULT_TENANT, business_key
-from guard.web.verb import Verb
+from guard.web.verb import BEGIN_PATH, Verb
 from twiceshy_contract.effects import (
     AwaitAnswer,
     BeginRequest,
@@ -64,10 +64,11 @@ _REPORT_PROBLEMS: Final = (400, 401, 404, 409, 410, 413, 415, 503)
 
 VERBS: Final = (
     Verb(
-        path="/v1/effects",
+        path=BEGIN_PATH,
         body=BeginRequest,
         do=_begin,
         also=("GET",),
+        begins=True,
         operation=documented(
             "Begin: may this call run?",
             body=BeginRequest,

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from twiceshy_contract.status import DatabaseView, EffectTally, OutboxTally, StatusView
+from twiceshy_contract.status import DatabaseView, EffectTally, OutboxTally, RedisView, StatusView
 from twiceshy_contract.wire import CONTRACT_VERSION
 
 Level = Literal["ok", "warn", "fail"]
@@ -99,6 +99,19 @@ def outbox(tally: OutboxTally) -> Finding:
         level="warn",
         found=", ".join(f"{count} {state}" for state, count in standing.items() if count),
         advice="See `twiceshy outbox list`; send again with `twiceshy outbox redrive`, or take back what nobody wants.",
+    )
+
+
+def redis(view: RedisView) -> Finding:
+    """Say whether Redis is reached: without it the service answers the same, only later."""
+    if view.is_reached:
+        return Finding(check="redis", level="ok", found=f"{view.address} is reached")
+    why = view.why or "nobody has asked it yet"
+    return Finding(
+        check="redis",
+        level="warn",
+        found=f"{view.address} is not reached ({why}): all answers come from the database",
+        advice="See that it runs and that the service may log in. It is tried again every few seconds.",
     )
 
 

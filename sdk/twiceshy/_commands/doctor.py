@@ -94,6 +94,7 @@ def _through(service: Service, *, is_token_given: bool) -> list[Finding]:
         *checks.database(status.database),
         checks.doubt(status.effects),
         checks.outbox(status.outbox),
+        *([] if status.redis is None else [checks.redis(status.redis)]),
     ]
 
 

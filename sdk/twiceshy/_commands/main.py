@@ -15,6 +15,7 @@ import click
 
 from twiceshy._commands.approvals import approvals
 from twiceshy._commands.completion import completion
+from twiceshy._commands.contention import contention
 from twiceshy._commands.destinations import destinations
 from twiceshy._commands.doctor import doctor
 from twiceshy._commands.effects import effects
@@ -112,6 +113,7 @@ def main() -> None:
 
 
 for command in (
-    approvals, completion, destinations, doctor, effects, flags, holds, keys, outbox, policy, runs, sagas, spool, tools,
+    approvals, completion, contention, destinations, doctor, effects, flags, holds, keys, outbox, policy, runs, sagas,
+    spool, tools,
 ):  # fmt: skip
     main.add_command(command)

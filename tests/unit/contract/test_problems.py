@@ -30,6 +30,7 @@ STATUSES = {
     "not-found": 404,
     "not-possible": 409,
     "outcome-in-doubt": 409,
+    "overloaded": 503,
     "recording-diverged": 409,
     "recording-gap": 409,
     "registry-changed": 409,
