@@ -8,7 +8,8 @@ text { font: 13px system-ui, -apple-system, 'Segoe UI', sans-serif; fill: #1f232
 .title { font-size: 16px; font-weight: 600 } .strong { font-weight: 600 } .muted { fill: #59636e; font-size: 12px }
 .paper { fill: #ffffff } .grid { stroke: #d1d9e0 } .ours { fill: #0969da; stroke: #0969da }
 .peer { fill: #818b98; stroke: #818b98 } .hole { fill: #ffffff; stroke-width: 2 }
-.dashed { stroke-dasharray: 6 4 } .dotted { stroke-dasharray: 2 4 } .end { text-anchor: end } .middle { text-anchor: middle }
+.dashed { stroke-dasharray: 6 4 } .dotted { stroke-dasharray: 2 4 }
+.end { text-anchor: end } .middle { text-anchor: middle }
 @media (prefers-color-scheme: dark) {
   text { fill: #f0f6fc } .muted { fill: #9198a1 } .paper { fill: #0d1117 } .grid { stroke: #3d444d }
   .ours { fill: #4493f8; stroke: #4493f8 } .peer { fill: #767e89; stroke: #767e89 }

@@ -14,6 +14,9 @@ from twiceshy_contract.problems import Problem
 T = TypeVar("T")
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
+_LAST_TRY_SECONDS = 1.0
+_MORE = 0.25
+"""By how much of a Retry-After the wait is longer at the most, so that not all come back at once."""
 
 
 class Answered(msgspec.Struct, Generic[T], frozen=True):
@@ -37,8 +40,8 @@ def ask(
 ) -> Flow[Answered[T] | Problem | Unanswered]:
     """Send a request again and again until it is answered or the time is up. It is sent at least once.
 
-    Who asks to be spared for a while (Retry-After) is spared so long. `on_silence` is done once, after the first try
-    that was not answered.
+    Who asks to be spared for a while (Retry-After) is spared so long; where that is longer than there is time, it is
+    asked once more at the end. `on_silence` is done once, after the first try that was not answered.
     """
     pause = _FIRST_PAUSE
     said: Unanswered | None = None
@@ -55,10 +58,12 @@ def ask(
             on_silence = None
         if answer.is_final:
             return answer
-        wait = max(pause * (0.5 + environment.chance() / 2), answer.retry_after)
-        if environment.clock() + wait >= until:
+        chance, left = environment.chance(), until - environment.clock()
+        wait = pause * (0.5 + chance / 2)
+        if wait >= left:
             return _telling(answer, said)
-        yield from sleep(wait)
+        spared = answer.retry_after * (1 + _MORE * chance)
+        yield from sleep(max(wait, min(spared, left - _LAST_TRY_SECONDS)))
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 

@@ -8,7 +8,9 @@ from twiceshy._transports.base import NoReply, Reply
 from twiceshy_contract.problems import Problem
 
 T = TypeVar("T")
-_PASSING: Final = frozenset({401, 403, 429})
+TOO_MANY: Final = 429
+"""The status of who wants to be spared for a while: mostly something between us and the service."""
+_PASSING: Final = frozenset({401, 403, TOO_MANY})
 
 
 class Unanswered(msgspec.Struct, frozen=True):
@@ -37,7 +39,7 @@ def read(reply: Reply | NoReply, decoder: msgspec.json.Decoder[T]) -> T | Proble
     if problem is None:
         reason = f"status {reply.status} ({reply.content_type or 'no content type'}), not from the guard"
         return Unanswered(reason, retry_after=_retry_after(reply) or 0.0)
-    if 400 <= reply.status < 500:
+    if 400 <= reply.status < 500 and reply.status != TOO_MANY:
         return problem
     reason = f"status {reply.status}: {problem.detail}"
     return Unanswered(reason, is_said=True, retry_after=problem.retry_after_seconds or 0.0)

@@ -7,7 +7,7 @@ import msgspec
 
 from twiceshy._answers import Effect
 from twiceshy._lesser import lesser
-from twiceshy._replies import Unanswered, is_about_the_body, is_passing, read
+from twiceshy._replies import TOO_MANY, Unanswered, is_about_the_body, is_passing, read
 from twiceshy._said import clean, ended
 from twiceshy._spool_record import Undelivered
 from twiceshy._transports.base import NoReply, Request, Transport
@@ -68,7 +68,8 @@ def _sent(transport: Transport, outcome: Undelivered, body: bytes, timeout_secon
     answer = read(reply, _EFFECT)
     match answer:
         case Unanswered(reason):
-            return Stuck(reason, is_for_all=isinstance(reply, NoReply))
+            is_for_all = isinstance(reply, NoReply) or reply.status == TOO_MANY
+            return Stuck(reason, answer.retry_after, is_for_all=is_for_all)
         case Problem() if is_passing(answer):
             return Stuck(f"{answer.code}: {answer.detail}", answer.retry_after_seconds or 0.0, is_for_all=True)
         case Problem():

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from twiceshy import Guard
 
-_PAUSE_SECONDS = 0.01
+_PAUSE_SECONDS = 0.02
 """What leaves the machine room to start what is to be restarted."""
 
 

@@ -20,7 +20,7 @@ CLIENTS = 5_000
 SLOW = 600
 LARGE = 2**20
 FILES = 12_000
-MIB_MORE = 700
+MIB_MORE = 600
 RETRIES = 60
 HEAD = "POST /v1/effects HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
 
@@ -112,7 +112,7 @@ async def meet(service: ServiceProcess, granted: Reply) -> tuple["asyncio.Task[R
     batch = asyncio.create_task(asyncio.to_thread(service.ask, "POST", "/v1/batch", {"requests": parts}))
     assert (await asyncio.to_thread(service.ask, "GET", "/health/live")).status == 200
     seen = await meters(service)
-    assert 0 < seen["twiceshy_queue_length"] <= MOST_BEGINS + 2 * SLOW
+    assert seen["twiceshy_queue_length"] <= MOST_BEGINS + SLOW
     assert sum(value for name, value in seen.items() if name.startswith("twiceshy_put_off_total")) >= 500
     refused = await asyncio.to_thread(service.begin, "late", "write")
     assert (refused.status, refused.code) == (503, "overloaded")

@@ -32,7 +32,7 @@ def test_a_restart_of_the_workers_in_turn_fails_no_request(database_url: str, wo
     with ServiceProcess(database_url, options=TWO, errors=subprocess.DEVNULL) as service:
         held = service.begin("held", lease_seconds=3600)
         before = workers_of(service)
-        with Callers([service.port], 6, world, agents=2) as callers:
+        with Callers([service.port], 4, world, agents=2) as callers:
             callers.wait_for(30)
             os.kill(service.pid, signal.SIGHUP)
             wait_until(lambda: len(workers_of(service) - before) == 2 and all(map(is_gone, before)))
@@ -51,7 +51,7 @@ def test_replicas_that_are_restarted_in_turn_fail_no_request(database_url: str, 
         ServiceProcess(database_url, errors=subprocess.DEVNULL) as one,
         ServiceProcess(database_url, errors=subprocess.DEVNULL) as other,
     ):
-        with Callers([one.port, other.port], 6, world, agents=2) as callers:
+        with Callers([one.port, other.port], 4, world, agents=2) as callers:
             for replica in (one, other):
                 callers.wait_for(20)
                 replica.stop()
