@@ -11,7 +11,7 @@ from twiceshy_contract.policies import POINTER_FORM
 from twiceshy_contract.refusals import JsonValue, Refusal, Step
 from twiceshy_contract.strict_json import ENVELOPE_DEPTH, MAX_DEPTH, decode
 
-CONTRACT_VERSION: Final = 4
+CONTRACT_VERSION: Final = 5
 """Grows with every field that is added to a wire struct."""
 
 CONTRACT_HEADER: Final = "Twiceshy-Contract"

@@ -139,7 +139,7 @@ def test_what_strict_json_refuses_is_refused_here() -> None:
 
 
 def test_a_body_of_a_newer_contract_passes_over_fields_that_are_not_known() -> None:
-    assert CONTRACT_VERSION == 4
+    assert CONTRACT_VERSION == 5
     assert read(body(BEGIN, {"foo": [1]}), BeginRequest, newer=True).tool == "book"
 
 

@@ -30,7 +30,7 @@ FILE = DatabaseView(
     durability={"journal_mode": "wal", "synchronous": "full"}, is_durable=True, free_bytes=2 * GIB,
 )  # fmt: skip
 STATUS = StatusView(
-    version=metadata.version("twiceshy"), contract=4, now="2026-10-12T14:00:00Z", lanes=1, database=FILE,
+    version=metadata.version("twiceshy"), contract=5, now="2026-10-12T14:00:00Z", lanes=1, database=FILE,
     effects=EffectTally(in_doubt=0, executing=2),
 )  # fmt: skip
 EPOCH = datetime(2026, 10, 12, 14, tzinfo=UTC).timestamp()

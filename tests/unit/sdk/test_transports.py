@@ -37,7 +37,7 @@ async def test_a_request_carries_contract_token_and_body(kind: Kind, monkeypatch
         await transport.close_async()
     for method, path, headers, body in seen:
         assert (method, path, body) == ("POST", "/prefix/v1/effects?a=b%2F", b'{"a":1}')
-        assert headers["twiceshy-contract"] == "4"
+        assert headers["twiceshy-contract"] == "5"
         assert headers["authorization"] == "Bearer secret"
         assert headers["content-type"] == "application/json"
 
