@@ -158,7 +158,7 @@ COMPARISONS: Final = (
     Comparison(
         name="replay-redis-off",
         what="replay of keys that another replica settled, out of Redis, 32 connections",
-        peer_name="the same without Redis, out of PostgreSQL",
+        peer_name="the same without Redis",
         target=None,
         open=partial(replicas.replay_of_another, "without Redis"),
         unit="requests/s",
@@ -175,7 +175,7 @@ COMPARISONS: Final = (
     ),
     Comparison(
         name="one-key-replicas",
-        what="the same over two replicas with Redis, 500 connections each",
+        what="1,000 begins of one key over two replicas with Redis; p99 of a waiter's answer after the commit's",
         peer_name=None,
         target=None,
         open=replicas.stampede,

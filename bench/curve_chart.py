@@ -12,7 +12,7 @@ from bench.svg import Drawing
 _WIDTH: Final = 800
 _HEIGHT: Final = 440
 _LEFT: Final = 76
-_RIGHT: Final = 610
+_RIGHT: Final = 590
 _TOP: Final = 66
 _BOTTOM: Final = 384
 _KINDS: Final = ("ours", "ours dashed", "ours dotted", "peer", "peer dashed")
@@ -25,7 +25,7 @@ def curves(lines: Sequence[Line]) -> str:
     low, high = math.floor(math.log10(min(rates))), math.ceil(math.log10(max(rates)))
     most = max(count for line in lines for count in line.clients)
     drawing = Drawing(_WIDTH, _HEIGHT, title="Guarded calls a second by clients", description=_said(lines))
-    drawing.text(20, 48, "Both scales are logarithmic.", "muted")
+    drawing.text(20, 48, "Up: calls a second. Right: clients. Both scales are logarithmic.", "muted")
     for power in range(low, high + 1):
         y = _height(10.0**power, low, high)
         drawing.line((_LEFT, y), (_RIGHT, y), "grid")

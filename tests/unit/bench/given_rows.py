@@ -1,10 +1,13 @@
 """Rows as a run of the bench leaves them."""
 
+from bench.results import Machine
 from bench.rows import Latency, Percentiles, Row
+
+MACHINE = Machine(cores=2, processor="Some Processor", system="Linux", python="CPython 3.11.7", load=0.3)
 
 
 def some_percentiles(p50: float) -> Percentiles:
-    return Percentiles(p5=p50 / 4, p25=p50 / 2, p50=p50, p75=p50 * 2, p95=p50 * 4, p99=p50 * 8)
+    return Percentiles(p5=p50 / 4, p25=p50 / 2, p50=p50, p75=p50 * 2, p95=p50 * 4, p99=p50 * 8, p99_9=p50 * 16)
 
 
 FASTER = Row(

@@ -61,7 +61,15 @@ def test_the_spread_is_a_part_of_the_median() -> None:
 
 def test_percentiles_are_read_off_the_sorted_calls() -> None:
     found = percentiles([float(number) for number in range(100, -1, -1)])
-    assert (found.p5, found.p25, found.p50, found.p75, found.p95, found.p99) == (5, 25, 50, 75, 95, 99)
+    assert (found.p5, found.p25, found.p50, found.p75, found.p95, found.p99, found.p99_9) == (
+        5,
+        25,
+        50,
+        75,
+        95,
+        99,
+        99.9,
+    )
 
 
 def test_a_single_call_is_all_of_its_percentiles() -> None:
