@@ -24,6 +24,8 @@ request_id: Final[ContextVar[str | None]] = ContextVar("guard_request_id", defau
 _ROOT: Final = "twiceshy.guard"
 _worker: Final[dict[str, int]] = {}
 """What names this process in its lines, where it is one of several."""
+_LINES_TOGETHER: Final = 8
+"""So many lines of one of several processes fit what a pipe takes as a whole (4,096 bytes), and are not torn apart."""
 _LEVELS: Final[Mapping[str, int]] = logging.getLevelNamesMapping()
 
 
@@ -107,7 +109,11 @@ class _Lines(logging.Handler):
 
     def _write_waiting(self) -> None:
         lines, self._waiting = self._waiting, []
-        self.write("\n".join(lines))
+        if not _worker:
+            self.write("\n".join(lines))
+            return
+        for start in range(0, len(lines), _LINES_TOGETHER):
+            self.write("\n".join(lines[start : start + _LINES_TOGETHER]))
 
 
 class _Outlet:

@@ -6,6 +6,7 @@ goes back. When the other end is closed, whoever started this process is gone, a
 
 import asyncio
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from guard.cli.serving import Serving
 from guard.collector import spare_the_collector
 from guard.ports.store import StoreUnavailable
 from guard.preparation import prepare
+from guard.service.measures import METERS_VARIABLE
 from guard.settings import Settings
 from guard.store.sql.refusals import DatabaseRefused
 from outbox_relay.command import networks_said
@@ -80,8 +82,9 @@ def _serve(plan: Plan, channel: socket.socket) -> None:
             return
         except OSError:
             heard = b""
-        if not heard:
+        if not heard:  # nobody is left to remove what all workers share
             asyncio.get_running_loop().remove_reader(channel)
+            shutil.rmtree(os.environ[METERS_VARIABLE], ignore_errors=True)
         server.linger_seconds = 0.0
         server.should_exit = True
 

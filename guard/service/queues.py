@@ -44,11 +44,10 @@ class _Waiting(Generic[T]):
         self.reports: deque[T] = deque()
         self.starts: deque[T] = deque()
 
-    def take(self, limit: int) -> Iterable[T]:
-        """Take so many, reports first."""
-        while limit and (self.reports or self.starts):
-            limit -= 1
-            yield (self.reports or self.starts).popleft()
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self.reports and not self.starts
 
 
 class Queues(Generic[T]):
@@ -76,8 +75,7 @@ class Queues(Generic[T]):
     def start(self, tenant: TenantId, item: T) -> None:
         """Let wait what begins something. Raises Overloaded."""
         waiting = self._of(tenant)
-        is_full = len(waiting.starts) >= MOST_STARTS or self._starts >= MOST_WAITING
-        if is_full or (self._busy_since is not None and self._seconds_ahead(self._busy_since) > STALE_SECONDS):
+        if len(waiting.starts) >= MOST_STARTS or self._starts >= MOST_WAITING or self._seconds_ahead() > STALE_SECONDS:
             raise self._overloaded()
         waiting.starts.append(item)
         self._starts += 1
@@ -88,20 +86,28 @@ class Queues(Generic[T]):
 
     def take(self, limit: int) -> list[T]:
         """Take what is next: what goes on, then an equal part of each tenant; who had no turn is first in the next."""
-        batch = [self._going.popleft() for _ in range(min(len(self._going), limit))]
+        batch: list[T] = []
+        _move(self._going, batch, limit)
+        if len(self._waiting) == 1:
+            for waiting in self._waiting.values():  # the plain case; it stays, to be used for what comes next
+                self._take(waiting, batch, limit - len(batch))
+            return batch
         while len(batch) < limit and self._waiting:
             share = max(1, (limit - len(batch)) // len(self._waiting))
             for tenant in list(self._waiting):
                 waiting = self._waiting.pop(tenant)
-                starts, reports = len(waiting.starts), len(waiting.reports)
-                batch.extend(waiting.take(min(share, limit - len(batch))))
-                self._starts -= starts - len(waiting.starts)
-                self._reports -= reports - len(waiting.reports)
-                if waiting.starts or waiting.reports:
+                self._take(waiting, batch, min(share, limit - len(batch)))
+                if not waiting.is_empty:
                     self._waiting[tenant] = waiting
                 if len(batch) == limit:
                     break
         return batch
+
+    def _take(self, waiting: _Waiting[T], batch: list[T], limit: int) -> None:
+        """Take so many of a tenant, reports first."""
+        reports = _move(waiting.reports, batch, limit)
+        self._reports -= reports
+        self._starts -= _move(waiting.starts, batch, limit - reports)
 
     def begun(self) -> None:
         """Note that a transaction is under way."""
@@ -116,12 +122,13 @@ class Queues(Generic[T]):
     @property
     def retry_after(self) -> float:
         """After how many seconds it is of use to ask again."""
-        ahead = 0.0 if self._busy_since is None else self._seconds_ahead(self._busy_since) + self._took
-        return min(max(ahead, _SHORTEST_RETRY), _LONGEST_RETRY)
+        return min(max(self._seconds_ahead() + self._took, _SHORTEST_RETRY), _LONGEST_RETRY)
 
-    def _seconds_ahead(self, busy_since: float) -> float:
+    def _seconds_ahead(self) -> float:
         """Return how long the transaction under way has taken, and the full ones that wait will take."""
-        return self._clock() - busy_since + len(self) // MAX_BATCH * self._took
+        if self._busy_since is None:
+            return 0.0
+        return self._clock() - self._busy_since + (self._starts + self._reports) // MAX_BATCH * self._took
 
     def _of(self, tenant: TenantId | None) -> _Waiting[T]:
         waiting = self._waiting.get(tenant)
@@ -131,3 +138,15 @@ class Queues(Generic[T]):
 
     def _overloaded(self) -> Overloaded:
         return Overloaded(f"{len(self):,} requests wait for the database already.", self.retry_after)
+
+
+def _move(queue: deque[T], batch: list[T], limit: int) -> int:
+    """Move so many from a queue to a batch; return how many."""
+    count = len(queue)
+    if count <= limit:
+        if count:
+            batch.extend(queue)
+            queue.clear()
+        return count
+    batch.extend(queue.popleft() for _ in range(limit))
+    return limit

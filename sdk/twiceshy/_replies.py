@@ -10,7 +10,7 @@ from twiceshy_contract.problems import Problem
 T = TypeVar("T")
 TOO_MANY: Final = 429
 """The status of who wants to be spared for a while: mostly something between us and the service."""
-_PASSING: Final = frozenset({401, 403, TOO_MANY})
+_PASSING: Final = frozenset({401, 403})
 
 
 class Unanswered(msgspec.Struct, frozen=True):

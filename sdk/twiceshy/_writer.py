@@ -35,7 +35,6 @@ _MOST_WAITING_BYTES: Final = 64 * 2**20
 _CARRIED_EVENTS: Final = 200
 _CARRIED_BYTES: Final = 256 * 2**10
 
-_TOO_MANY: Final = 429
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger("twiceshy")
@@ -194,8 +193,7 @@ class Writer:
 
         That it is who sends it that is refused passes, save for a fork's credential, which is this run's alone.
         """
-        is_its_own = self.credential is not None and problem.status != _TOO_MANY
-        if is_passing(problem) and not is_its_own:
+        if is_passing(problem) and self.credential is None:
             return False
         if problem.code == "blobs-missing" and self._sends_again(problem.paths):
             return False

@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.unit.sdk.scripted import FakeClock, ScriptedService, attempts, committed, executes, payer, problem
 from tests.unit.sdk.spooled import Delivering, files, undelivered
 from twiceshy import Guard, GuardUnavailable, OutcomeNotDelivered
+from twiceshy._replies import Unanswered, read
 from twiceshy._spool_list import look
 from twiceshy._transports.base import Reply
+from twiceshy_contract.events import AppendAnswer
 
 Serve = Callable[..., tuple[Guard, ScriptedService]]
 
@@ -43,6 +46,13 @@ def test_a_begin_and_its_commit_wait_as_they_are_asked_to_and_up_to_a_quarter_mo
     assert clock.sleeps == [5.0, 5.0]
     assert len(set(attempts(service))) == 1
     assert not [path for path in service.paths if path.endswith("/release")]
+
+
+def test_too_many_is_never_the_last_word_so_that_a_recorder_sends_again() -> None:
+    answer = problem("too-many-requests", 429, retry_after_seconds=4.0)
+    assert read(answer, msgspec.json.Decoder(AppendAnswer)) == Unanswered(
+        "status 429: The service says too-many-requests.", is_said=True, retry_after=4.0
+    )
 
 
 def test_where_it_would_be_too_late_a_begin_asks_once_more_at_the_end(serve: Serve, clock: FakeClock) -> None:

@@ -166,7 +166,7 @@ def test_a_doubt_that_nobody_heard_of_suspends_and_waits(serve: Serve, tmp_path:
     assert waiting(tmp_path) == [("pay", "unknown")]
 
 
-@pytest.mark.parametrize("status", [401, 403, 429])
+@pytest.mark.parametrize("status", [401, 403])
 def test_a_refusal_of_the_sender_keeps_the_outcome(serve: Serve, tmp_path: Path, status: int) -> None:
     guard, service = serve(executes(), problem("unauthorized", status), spool=tmp_path)
 

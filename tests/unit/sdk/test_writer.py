@@ -177,12 +177,6 @@ def test_a_refused_credential_ends_the_log_of_a_fork_and_of_no_other_run(status:
     assert (fork.is_refused, ordinary.is_refused) == (True, False)
 
 
-def test_a_fork_that_sends_too_often_sends_again() -> None:
-    fork = Writer(head("f1", epoch=1), Waking(), "fork.1.2")
-    assert not fork.hear(problem(429, "too-many-requests"))
-    assert not fork.is_refused
-
-
 def test_a_request_takes_no_more_than_a_few_megabytes_of_many_events(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
