@@ -48,11 +48,10 @@ class LineLogger:
         return self._outlet.wants(method)
 
     def write(self, method: str, event: EventDict) -> None:
-        """Write an event, if it is wanted."""
-        if self.wants(method):
-            event["level"] = method
-            line = _rendered(self._outlet, method, _add_time(self._outlet, method, event))
-            self._outlet.write_soon(_LEVELS[method.upper()], line)
+        """Write an event that is wanted."""
+        event["level"] = method
+        line = _rendered(self._outlet, method, _add_time(self._outlet, method, event))
+        self._outlet.write_soon(_LEVELS[method.upper()], line)
 
 
 def _logger(name: str, *more: Processor) -> FilteringBoundLogger:

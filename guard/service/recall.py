@@ -72,6 +72,8 @@ class Recall:
 
     def written(self, effect: Effect) -> None:
         """Keep what was written of an effect, if it may be kept, in this process and for all replicas."""
+        if effect.life.state == "executing":
+            return
         self._records.keep(effect)
         if self._accelerator is not None and may_be_kept(effect):
             self._accelerator.keep(effect)

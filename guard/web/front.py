@@ -21,7 +21,7 @@ from guard.web.exchange import Exchange, body_of
 from guard.web.fork_access import fenced, refusal
 from guard.web.line import Line
 from guard.web.requests import DEFAULT_TENANT
-from guard.web.room import Held, Room
+from guard.web.room import Held, Room, is_small
 from guard.web.verb import Asked, Verbs
 from twiceshy_contract.effects import BeginRequest
 
@@ -120,22 +120,23 @@ class Front:
         self, asked: Asked, scope: HTTPScope, receive: Receive, line: Line, fork: RunId | None
     ) -> Answer | None:
         """Do what is asked, whatever comes of it; None where the client has gone before it had asked."""
-        use_cases, begins = self.use_cases(), asked.verb.begins
-        held = Held(self._room, use_cases)
+        use_cases, begins, room = self.use_cases(), asked.verb.begins, self._room
+        held = None if is_small(scope) else Held(room, use_cases)
         try:
-            self._room.check(use_cases, begins=begins)
-            body = await body_of(scope, receive, held.take)
+            room.check(use_cases, begins=begins)
+            body = await body_of(scope, receive, None if held is None else held.take)
             if body is None:
                 return None
-            self._room.enter(use_cases, begins=begins)
+            room.enter(use_cases, begins=begins)
             try:
                 return await self._done(asked, scope, body, line, fork)
             finally:
-                self._room.leave()
+                room.leave()
         except Exception as error:  # noqa: BLE001 - the last place where a request can be answered
             return problems.of_error(scope["path"], error)
         finally:
-            held.give_back()
+            if held is not None:
+                held.give_back()
 
     async def _done(self, asked: Asked, scope: HTTPScope, body: bytes, line: Line, fork: RunId | None) -> Answer:
         exchange = Exchange(self.use_cases(), scope["headers"], body, line.facts, fork)

@@ -6,7 +6,7 @@ has not sent its body yet, only what has come takes room: a slow sender keeps no
 
 from typing import Final
 
-from litestar.types import HTTPReceiveMessage, Receive
+from litestar.types import HTTPReceiveMessage, HTTPScope, Receive
 from litestar.types.asgi_types import WebSocketReceiveMessage
 
 from guard.service.queues import Overloaded
@@ -19,7 +19,7 @@ MOST_REQUESTS: Final = 4 * MOST_BEGINS
 MOST_BYTES: Final = 256 * 2**20
 """What the bodies of all requests may hold when a part of another comes."""
 SMALL_BYTES: Final = 16 * 2**10
-"""A body that is no larger may come until twice as much is held, so that large ones keep no report out."""
+"""A body that is announced as no larger is not counted: as many as there may be requests take no more than that."""
 
 
 class Room:
@@ -31,10 +31,10 @@ class Room:
 
     def check(self, use_cases: UseCases, *, begins: bool) -> None:
         """Say whether there is room for one more request. Raises Overloaded."""
-        requests = self._requests - use_cases.waiting
-        if requests >= (MOST_BEGINS if begins else MOST_REQUESTS):
+        most = MOST_BEGINS if begins else MOST_REQUESTS
+        if self._requests >= most and self._requests - use_cases.waiting >= most:
             use_cases.measures.put_off("requests")
-            raise Overloaded(f"{requests:,} requests are under way already.", use_cases.retry_after)
+            raise Overloaded(f"{self._requests:,} requests are under way already.", use_cases.retry_after)
 
     def enter(self, use_cases: UseCases, *, begins: bool) -> None:
         """Take room for a request. Raises Overloaded."""
@@ -80,3 +80,11 @@ class Held:
         """Give back the room of the body."""
         self._room.bytes -= self._size
         self._size = 0
+
+
+def is_small(scope: HTTPScope) -> bool:
+    """Say whether a body is announced as a small one."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return len(value) < 6 and value.isdigit() and int(value) <= SMALL_BYTES
+    return False
