@@ -1,13 +1,17 @@
-"""A connection to PostgreSQL that listens to one channel, and is made anew whenever it is lost."""
+"""Listening to a channel of a database.
+
+On PostgreSQL over a connection that is made anew whenever it is lost; on SQLite within the process, by file.
+"""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import asyncpg
 
 from guard.ports.store import StatementFailed, StoreUnavailable
+from guard.store.sql.address import FileAddress
 from guard.store.sql.faults import translated
 from guard.store.sql.postgresql import PostgresDatabase
 
@@ -53,3 +57,38 @@ async def ended(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+Heard = Callable[[bytes], None]
+_Listener = tuple[asyncio.AbstractEventLoop, Heard]
+
+
+class FileChannel:
+    """A channel of a SQLite file: it reaches the stores of this process that are on the same file."""
+
+    def __init__(self, address: FileAddress, name: str) -> None:
+        """Stand at a file."""
+        self._place = (str(address.path.absolute()), name)
+
+    def tell(self, word: bytes) -> None:
+        """Let all who listen hear a word."""
+        for loop, heard in list(_LISTENING.get(self._place, ())):
+            with suppress(RuntimeError):  # that loop is closed
+                loop.call_soon_threadsafe(heard, word)
+
+    @asynccontextmanager
+    async def listening(self, heard: Heard) -> AsyncIterator[None]:
+        """Call `heard` in this loop with each word."""
+        listener = (asyncio.get_running_loop(), heard)
+        _LISTENING.setdefault(self._place, []).append(listener)
+        try:
+            yield
+        finally:
+            _LISTENING[self._place].remove(listener)
+
+    async def close(self) -> None:
+        """Hold nothing."""
+
+
+_LISTENING: Final[dict[tuple[str, str], list[_Listener]]] = {}
+"""Who listens in this process, by file and channel: stores are opened one by one, and know of each other only here."""

@@ -6,19 +6,18 @@ is not told. Rings within fifteen milliseconds are one: a notification inside of
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final
 
 from guard.ports.store import StatementFailed, StoreUnavailable
 from guard.store.sql.address import FileAddress
 from guard.store.sql.faults import translated
-from guard.store.sql.listening import ended, listen
+from guard.store.sql.listening import FileChannel, ended, listen
 from guard.store.sql.postgresql import PostgresDatabase
 
 _TOGETHER_SECONDS: Final = 0.015
 _CHANNEL: Final = "twiceshy_outbox"
 _NOTIFY: Final = f"NOTIFY {_CHANNEL}"
-_Listener = tuple[asyncio.AbstractEventLoop, Callable[[], None]]
 
 
 class FileBell:
@@ -26,30 +25,18 @@ class FileBell:
 
     def __init__(self, address: FileAddress) -> None:
         """Stand at a file."""
-        self._path = str(address.path.absolute())
+        self._channel = FileChannel(address, "bell")
 
     def ring(self) -> None:
         """Let all who listen know."""
-        for loop, heard in list(_LISTENING.get(self._path, ())):
-            with suppress(RuntimeError):  # that loop is closed
-                loop.call_soon_threadsafe(heard)
+        self._channel.tell(b"")
 
-    @asynccontextmanager
-    async def listening(self, heard: Callable[[], None]) -> AsyncIterator[None]:
+    def listening(self, heard: Callable[[], None]) -> AbstractAsyncContextManager[None]:
         """Call `heard` in this loop whenever it rings."""
-        listener = (asyncio.get_running_loop(), heard)
-        _LISTENING.setdefault(self._path, []).append(listener)
-        try:
-            yield
-        finally:
-            _LISTENING[self._path].remove(listener)
+        return self._channel.listening(lambda _word: heard())
 
     async def close(self) -> None:
         """Hold nothing."""
-
-
-_LISTENING: Final[dict[str, list[_Listener]]] = {}
-"""Who listens in this process, by file: stores are opened one by one, and know of each other only here."""
 
 
 class ServerBell:

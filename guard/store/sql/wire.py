@@ -16,11 +16,10 @@ from guard.ports.store import StatementFailed, StoreUnavailable
 from guard.ports.wire import LONGEST_WORD
 from guard.store.sql.address import FileAddress
 from guard.store.sql.faults import translated
-from guard.store.sql.listening import ended, listen
+from guard.store.sql.listening import FileChannel, ended, listen
 from guard.store.sql.postgresql import PostgresDatabase
 
 Heard = Callable[[bytes | None], None]
-_Listener = tuple[asyncio.AbstractEventLoop, Heard]
 
 MOST_WAITING: Final = 4_096
 """Words that wait to be sent; what comes then is lost."""
@@ -32,35 +31,12 @@ _TOGETHER: Final = _LONGEST_TEXT // (4 * (LONGEST_WORD // 3 + 1) + 1)
 _TOGETHER_SECONDS: Final = 0.01
 
 
-class FileWire:
-    """The wire of a SQLite file: it reaches the stores of this process that are on the same file."""
+class FileWire(FileChannel):
+    """The wire of a SQLite file."""
 
     def __init__(self, address: FileAddress) -> None:
         """Stand at a file."""
-        self._path = str(address.path.absolute())
-
-    def tell(self, word: bytes) -> None:
-        """Let all who listen hear a word."""
-        for loop, heard in list(_LISTENING.get(self._path, ())):
-            with suppress(RuntimeError):  # that loop is closed
-                loop.call_soon_threadsafe(heard, word)
-
-    @asynccontextmanager
-    async def listening(self, heard: Heard) -> AsyncIterator[None]:
-        """Call `heard` in this loop with each word."""
-        listener = (asyncio.get_running_loop(), heard)
-        _LISTENING.setdefault(self._path, []).append(listener)
-        try:
-            yield
-        finally:
-            _LISTENING[self._path].remove(listener)
-
-    async def close(self) -> None:
-        """Hold nothing."""
-
-
-_LISTENING: Final[dict[str, list[_Listener]]] = {}
-"""Who listens in this process, by file."""
+        super().__init__(address, "words")
 
 
 class ServerWire:
