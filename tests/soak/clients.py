@@ -189,12 +189,13 @@ class Program(threading.Thread):
             effect = current_effect()
             receipt = f"note {number} of {effect.key}"
             known.append((effect.key, receipt))
+            self._world.receipts[effect.key] = receipt
             self._world.journal.write(
                 Executed(
                     client=self.name,
                     key=effect.key,
                     tool="side_effect",
-                    attempt="",
+                    attempt=str(effect.attempt),
                     downstream_key=effect.downstream_key,
                     receipt=receipt,
                     at=time.monotonic(),

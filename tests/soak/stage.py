@@ -6,7 +6,7 @@ import json
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,13 +21,23 @@ from guard.store.sql.schema import migrate
 from tests.brokers import ValkeyServer
 from tests.servers import PostgresServer
 from tests.service import ServiceProcess
+from tests.soak.checker import SETTLE_SECONDS
 from tests.soak.clients import Agent, Operator, Program
 from tests.soak.faults import Nemesis
 from tests.soak.history import Entry, Journal, Operation, Stands, read
 from tests.soak.world import World
 
 Backend = Literal["postgresql", "sqlite"]
-DECLARED: Final = {"class": "idempotent", "provider_window_seconds": 86_400, "attempts": 100, "backoff_seconds": 0.1}
+DECLARED: Final[Mapping[str, Mapping[str, object]]] = {
+    "pay": {"settle_seconds": SETTLE_SECONDS},
+    "sync": {
+        "class": "idempotent",
+        "provider_window_seconds": 86_400,
+        "attempts": 100,
+        "backoff_seconds": 0.1,
+        "settle_seconds": SETTLE_SECONDS,
+    },
+}
 _SELECT: Final = "SELECT key, state, outcome FROM effects"
 _READERS: Final = 4
 
@@ -110,9 +120,10 @@ def _service(
 
 
 def _declare(replica: ServiceProcess) -> None:
-    reply = replica.ask("PUT", "/v1/tools/sync", DECLARED)
-    if reply.status != 200:
-        raise RuntimeError(f"the tool was not declared: {reply.body}")
+    for tool, declaration in DECLARED.items():
+        reply = replica.ask("PUT", f"/v1/tools/{tool}", declaration)
+        if reply.status != 200:
+            raise RuntimeError(f"{tool} was not declared: {reply.body}")
 
 
 def _standing(path: Path, journal: Journal, replicas: Sequence[ServiceProcess], url: str) -> Iterator[Stands]:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from tests.soak.history import EffectClass, Executed, Journal
 
-_TURN_SECONDS: Final = 3.0
+_TURN_SECONDS: Final = (3.0, 9.0, 18.0, 30.0)
+"""How long keys are wanted; the longer ones live on after a doubt that was settled."""
 
 
 class World:
@@ -22,7 +23,8 @@ class World:
 
     def hot_number(self, number: int) -> int:
         """Return the number of a key that many want now; in a while it will be another."""
-        return int((time.monotonic() - self._started) / _TURN_SECONDS) * 1000 + number
+        turn = _TURN_SECONDS[number % len(_TURN_SECONDS)]
+        return int((time.monotonic() - self._started) / turn) * 1000 + number
 
     def class_of(self, tool: str) -> EffectClass:
         """Return the class of a tool."""

@@ -23,9 +23,7 @@ def granted(attempt: str, fence: int, at: float, tool: EffectClass = "side_effec
 
 def executed(attempt: str, at: float, tool: EffectClass = "side_effect", downstream: str = "d") -> Executed:
     """A tool's effect."""
-    return Executed(
-        client="a", key=KEY, tool=tool, attempt=attempt, downstream_key=downstream, receipt=f"by {attempt}", at=at
-    )
+    return Executed(client="a", key=KEY, tool=tool, attempt=attempt, downstream_key=downstream, receipt="ok", at=at)
 
 
 def stands(state: str, outcome: object = None, replica: str = "one") -> Stands:
@@ -33,9 +31,9 @@ def stands(state: str, outcome: object = None, replica: str = "one") -> Stands:
     return Stands(replica=replica, key=KEY, state=state, outcome=outcome)
 
 
-SETTLED = asked("resolve", "pending", 3.0, what="not_applied")
-LOST_WORD = asked("resolve", None, 3.0, what="not_applied")
-REFUSED_WORD = asked("resolve", "not-possible", 3.0, what="not_applied")
+SETTLED = asked("resolve", "pending", 13.0, what="not_applied", fence=1)
+LOST_WORD = asked("resolve", None, 13.0, what="not_applied", fence=1)
+REFUSED_WORD = asked("resolve", "not-possible", 13.0, what="not_applied", fence=1)
 DONE = asked("commit", "succeeded", 1.0, attempt="a", outcome="ok")
 
 CLEAN: dict[str, list[Entry]] = {
@@ -51,10 +49,10 @@ CLEAN: dict[str, list[Entry]] = {
         granted("a", 1, 0.0), asked("fail", None, 0.1, attempt="a", what="not_applied"), granted("b", 2, 0.2),
     ],
     "doubt that was settled": [
-        granted("a", 1, 0.0), executed("a", 0.5), SETTLED, granted("b", 2, 4.0), executed("b", 4.1),
+        granted("a", 1, 0.0), executed("a", 0.5), SETTLED, granted("b", 2, 14.0), executed("b", 14.1),
     ],
     "doubt that may have been settled": [
-        granted("a", 1, 0.0), executed("a", 0.5), LOST_WORD, granted("b", 2, 4.0), executed("b", 4.1),
+        granted("a", 1, 0.0), executed("a", 0.5), LOST_WORD, granted("b", 2, 14.0), executed("b", 14.1),
     ],
     "a provider that knows the downstream key": [
         granted("a", 1, 0.0, "idempotent"), executed("a", 0.5, "idempotent"),
@@ -82,7 +80,7 @@ BROKEN: dict[str, tuple[Rule, list[Entry]]] = {
         "no execution after a doubt that nobody settled", [granted("a", 1, 0.0), granted("b", 2, 9.0)],
     ),
     "a word that was refused settles nothing": (
-        "no execution after a doubt that nobody settled", [granted("a", 1, 0.0), REFUSED_WORD, granted("b", 2, 9.0)],
+        "no execution after a doubt that nobody settled", [granted("a", 1, 0.0), REFUSED_WORD, granted("b", 2, 19.0)],
     ),
     "two executions": (
         "one execution without a doubt in between", [granted("a", 1, 0.0), executed("a", 0.5), executed("b", 0.6)],
@@ -92,7 +90,7 @@ BROKEN: dict[str, tuple[Rule, list[Entry]]] = {
         [executed("a", 0.5, "idempotent", "d"), executed("b", 0.6, "idempotent", "e")],
     ),
     "an execution after a success": (
-        "nothing runs after an acknowledged success", [DONE, SETTLED, granted("b", 2, 5.0)],
+        "nothing runs after an acknowledged success", [DONE, SETTLED, granted("b", 2, 15.0)],
     ),
     "two outcomes": (
         "every answer tells one outcome", [DONE, asked("begin", "replay", 2.0, outcome="other")],
@@ -101,6 +99,58 @@ BROKEN: dict[str, tuple[Rule, list[Entry]]] = {
     "a success that is gone": ("what was acknowledged is readable", [DONE, stands("in_doubt")]),
     "replicas that differ": (
         "all replicas tell the same", [stands("succeeded", "ok"), stands("executing", None, "two")],
+    ),
+    "a lease that the same begin lengthened, and taken": (
+        "one live lease a key",
+        [granted("a", 1, 0.0, "idempotent"), granted("a", 1, 0.8, "idempotent"), granted("b", 2, 1.5, "idempotent")],
+    ),
+    "a refused commit ends no lease": (
+        "one live lease a key",
+        [granted("a", 1, 0.0, "idempotent"), asked("commit", "lease-lost", 0.1, attempt="a"),
+         granted("b", 2, 0.5, "idempotent")],
+    ),
+    "the word about an older doubt settles no newer one": (
+        "no execution after a doubt that nobody settled",
+        [granted("a", 1, 0.0), SETTLED, granted("b", 2, 14.0), granted("c", 3, 29.0)],
+    ),
+    "a refused failure settles nothing": (
+        "no execution after a doubt that nobody settled",
+        [granted("a", 1, 0.0), asked("fail", "lease-lost", 0.1, attempt="a", what="not_applied"),
+         granted("b", 2, 9.0)],
+    ),
+    "a failure that left doubt settles nothing": (
+        "no execution after a doubt that nobody settled",
+        [granted("a", 1, 0.0), asked("fail", "in_doubt", 0.1, attempt="a", what="not_applied"),
+         granted("b", 2, 9.0)],
+    ),
+    "doubt about a grant that was lost on its way": (
+        "no execution after a doubt that nobody settled",
+        [asked("begin", "outcome-in-doubt", 3.0, fence=1), granted("b", 2, 9.0)],
+    ),
+    "a word that was taken too soon": (
+        "doubt is settled after its time",
+        [granted("a", 1, 0.0), asked("resolve", "pending", 1.5, what="not_applied", fence=1)],
+    ),
+    "three executions and one doubt": (
+        "one execution without a doubt in between",
+        [granted("a", 1, 0.0), executed("a", 0.5), SETTLED, granted("b", 2, 14.0), executed("b", 14.1),
+         granted("c", 3, 29.0), executed("c", 29.1)],
+    ),
+    "a begin that must wait after a success": (
+        "nothing runs after an acknowledged success", [DONE, asked("begin", "retry-later", 2.0)],
+    ),
+    "a lease that is renewed after a success": (
+        "nothing runs after an acknowledged success", [DONE, asked("renew", "executing", 2.0, attempt="b")],
+    ),
+    "an outcome that no tool returned": (
+        "an outcome is what a tool returned",
+        [executed("a", 0.5), asked("commit", "succeeded", 1.0, attempt="a", outcome="of another"),
+         stands("succeeded", "of another")],
+    ),
+    "a success that is gone from the database": (
+        "what was acknowledged is readable",
+        [DONE, stands("succeeded", "ok"),
+         Stands(replica="database", key="another", state="succeeded", outcome="ok")],
     ),
 }  # fmt: skip
 
