@@ -38,11 +38,13 @@ class RedisWire:
         self._words: deque[bytes] = deque()
         self._sending: asyncio.Task[None] | None = None
         self._listening: set[asyncio.Task[None]] = set()
+        self._losses = 0
 
     def tell(self, word: bytes) -> None:
         """Send a word soon, together with those that are told until then."""
         is_word = 0 < len(word) <= LONGEST_WORD
         if not is_word or not self._link.is_up or len(self._words) >= MOST_WAITING:
+            self._losses += is_word
             self._link.meters.shared("dropped")
             return
         self._words.append(word)
@@ -51,7 +53,10 @@ class RedisWire:
 
     @asynccontextmanager
     async def listening(self, heard: Heard) -> AsyncIterator[None]:
-        """Call `heard` with each word; with None once listening has begun, again or for the first time."""
+        """Call `heard` with each word; with None once listening has begun, again or for the first time.
+
+        And with None when words from here were lost, once others can be sent: what they asked was heard by nobody.
+        """
         task = asyncio.get_running_loop().create_task(self._listen(heard))
         self._listening.add(task)
         try:
@@ -74,6 +79,7 @@ class RedisWire:
                 words = [self._words.popleft() for _ in range(min(len(self._words), _TOGETHER))]
                 message = ("PUBLISH", channel_of(secrets), message_of(secrets, words))
                 is_sent = await self._link.ask([message]) is not None
+                self._losses += not is_sent
                 self._link.meters.shared("sent" if is_sent else "dropped", len(words))
         except Exception:  # noqa: BLE001  what failed is lost, and the next is sent by another task
             _log.error("redis_words_failed", exc_info=True)
@@ -105,7 +111,11 @@ class RedisWire:
                 pipe = await self._link.client.listener(told, lambda _why: is_lost.set())
                 await pipe.ask([("SUBSCRIBE", channel_of(secrets))])
             heard(None)
-            await _until_lost(pipe, is_lost)
+            losses = self._losses
+            while await _stands(pipe, is_lost):
+                if losses != self._losses and self._link.is_up:
+                    losses = self._losses
+                    heard(None)
         except Exception as error:  # noqa: BLE001  whatever it is, listening begins anew
             _log.info("redis_listener_lost", reason=f"{type(error).__name__}: {error}")
         finally:
@@ -114,15 +124,15 @@ class RedisWire:
         return pipe is not None
 
 
-async def _until_lost(pipe: Pipe, is_lost: asyncio.Event) -> None:
-    """Return when the connection has ended. Raises TimeoutError where it stands and nobody answers."""
-    while not is_lost.is_set():
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_QUIET_SECONDS):
-                await is_lost.wait()
-        if not is_lost.is_set():
-            async with asyncio.timeout(_PONG_SECONDS):
-                await pipe.ask([("PING",)])
+async def _stands(pipe: Pipe, is_lost: asyncio.Event) -> bool:
+    """Say after a while whether the connection has not ended. Raises TimeoutError where nobody answers on it."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_QUIET_SECONDS):
+            await is_lost.wait()
+    if not is_lost.is_set():
+        async with asyncio.timeout(_PONG_SECONDS):
+            await pipe.ask([("PING",)])
+    return not is_lost.is_set()
 
 
 def channel_of(secrets: Secrets) -> bytes:

@@ -64,7 +64,9 @@ class Approvals:
         while found is not None and _is_open(found) and clock() < until and not self._waiters.is_closed:
             with self._waiters.waiting(key) as told:
                 found = await self._store.get(tenant, approval)  # once it can be told, nothing is missed
-                if found is not None and _is_open(found):
+                if found is None or not _is_open(found):
+                    self._waiters.wake_here(key)
+                else:
                     await sleep_until_told(told, min(until - clock(), GLANCE_SECONDS, _left(found)))
         return found if found is None or wait == 0 else await self._store.get(tenant, approval)
 
@@ -76,6 +78,7 @@ class Approvals:
         effect = (await self._intake.do(found.approval.question.key, look(found.approval.question.key), tenant)).effect
         if effect is not None and effect.is_final and _is_open(found):
             await self._store.cancel(tenant, approval, None, _EFFECT_IS_OVER)
+            self._waiters.wake(approval.bytes)
             return _effect_is_over(found.approval, effect)
         edited = None if word.arguments is None else await self._edits(found.approval, effect, word.arguments)
         if isinstance(edited, Refused):

@@ -52,13 +52,19 @@ class Waiters:
     def seen(self, effect: Effect) -> None:
         """Wake who waits here for an effect that was found ended."""
         if effect.life.state != "executing":
-            self._wake(effect.intent.key)
+            self.wake_here(effect.intent.key)
 
     def wake(self, key: bytes) -> None:
         """Wake who waits for what a key names, here and elsewhere: an effect, or an approval by the bytes of its id."""
         if self._others is not None:
             self._others.ended(key)
-        self._wake(key)
+        self.wake_here(key)
+
+    def wake_here(self, key: bytes) -> None:
+        """Wake who waits here for what a key names, as it was found to have ended elsewhere."""
+        if key in self._by_key:
+            self._looked_at.pop(key, None)
+            _wake(self._by_key.pop(key))
 
     def nudge(self, key: bytes) -> None:
         """Wake one of those who wait for a key, to look for them all."""
@@ -66,10 +72,6 @@ class Waiters:
             if not future.done():
                 future.set_result(True)
                 return
-
-    def _wake(self, key: bytes) -> None:
-        if key in self._by_key:
-            _wake(self._by_key.pop(key))
 
     def close(self) -> None:
         """Wake everybody; nobody waits from now on."""
@@ -88,6 +90,10 @@ class Waiters:
             self._others.wanted(key)
         try:
             yield future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.result():
+                self.nudge(key)  # who leaves does not look for the others any more
+            raise
         finally:
             self.begins -= begins
             future.cancel()

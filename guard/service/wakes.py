@@ -21,6 +21,8 @@ WANTED_SECONDS: Final = 60.0
 """How long a want is remembered after it was told last."""
 MOST_WANTED: Final = 20_000
 """Keys of other replicas' wants that are remembered; beyond them the oldest are forgotten."""
+MOST_AT_ONCE: Final = 2_000
+"""Wants that are said again in one moment: fewer than a wire has room for."""
 LATELY_SECONDS: Final = 2.0
 """How long at least what has ended here is remembered."""
 SPREAD_SECONDS: Final = 1.0
@@ -59,11 +61,14 @@ class Wakes:
         now = self._clock()
         while self._wanted and next(iter(self._wanted.values())) <= now - WANTED_SECONDS:
             self._wanted.popitem(last=False)
+        again: list[bytes] = []
         for key, told_at in list(self._told.items()):
             if key not in self._waiters:
                 del self._told[key]
             elif told_at <= now - WANTED_SECONDS / 3:
-                self._want(key)
+                again.append(key)
+        for key in again[:MOST_AT_ONCE]:
+            self._want(key)
 
     def wanted(self, key: bytes) -> None:
         """Hear that somebody waits for a key here; say so, unless that was said lately."""
@@ -72,10 +77,12 @@ class Wakes:
             self._want(key)
 
     def ended(self, key: bytes) -> None:
-        """Hear that what a key names has ended here; say so where another replica waits for it."""
+        """Hear that what a key names has ended here; say so where another replica waits for it.
+
+        It stays wanted: who hears it may have to wait on, for another attempt or a second approver.
+        """
         self._lately.add(key)
         if key in self._wanted:
-            del self._wanted[key]
             self._wire.tell(_END + self._id + key)
 
     def heard(self, word: bytes | None) -> None:
@@ -100,8 +107,12 @@ class Wakes:
         """Say again what is wanted here, and let somebody look for each key: not for all at one moment."""
         loop = asyncio.get_running_loop()
         for key in self._waiters.awaited():
+            loop.call_later(SPREAD_SECONDS * self._jitter(), self._ask_anew, key)
+
+    def _ask_anew(self, key: bytes) -> None:
+        if key in self._waiters:
             self._want(key)
-            loop.call_later(SPREAD_SECONDS * self._jitter(), self._waiters.nudge, key)
+            self._waiters.nudge(key)
 
     def _want(self, key: bytes) -> None:
         self._told[key] = self._clock()

@@ -121,6 +121,26 @@ async def test_one_that_listens_to_a_frozen_server_hears_of_it(store: Store, mon
         valkey.remove()
 
 
+async def test_who_listens_is_told_that_words_of_its_own_were_lost_though_it_heard_all(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guard.accelerator.wire._QUIET_SECONDS", 0.05)
+    heard: list[bytes | None] = []
+    valkey = ValkeyServer()
+    try:
+        valkey.start()
+        async with replica(store, valkey.url) as one, one.accelerator.wire.listening(heard.append):
+            await until(lambda: heard == [None])
+            valkey.freeze()
+            one.accelerator.wire.tell(b"slow")
+            await until(lambda: one.counted.dropped == 1)
+            valkey.thaw()
+            await until(lambda: heard[1:].count(None) == 1)
+    finally:
+        valkey.thaw()
+        valkey.remove()
+
+
 async def test_what_cannot_be_sent_and_what_is_no_word_is_lost_at_once(store: Store, valkey: ValkeyServer) -> None:
     async with replica(store, "redis://127.0.0.1:1/0", is_reached=False) as away:
         away.accelerator.wire.tell(b"word")

@@ -22,13 +22,14 @@ from guard.store.sql.postgresql import PostgresDatabase
 Heard = Callable[[bytes | None], None]
 
 MOST_WAITING: Final = 4_096
-"""Words that wait to be sent; what comes then is lost."""
+"""Words that wait to be sent; beyond them the oldest are lost."""
 _CHANNEL: Final = "twiceshy_words"
 _NOTIFY: Final = f"SELECT pg_notify('{_CHANNEL}', $1)"
 _LONGEST_TEXT: Final = 7_900
 """Bytes of a notification: PostgreSQL takes less than 8,000."""
 _TOGETHER: Final = _LONGEST_TEXT // (4 * (LONGEST_WORD // 3 + 1) + 1)
 _TOGETHER_SECONDS: Final = 0.01
+_LAST_SECONDS: Final = 0.5
 
 
 class FileWire(FileChannel):
@@ -73,8 +74,9 @@ class ServerWire:
             await ended(task)
 
     async def close(self) -> None:
-        """Send no more."""
+        """Send what waits, if that is quick."""
         if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=_LAST_SECONDS)
             await ended(self._sending)
         await self._held.close()
 

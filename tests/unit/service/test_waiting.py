@@ -1,5 +1,7 @@
 """Who waits: everybody is told of an end, and one looks for all in between."""
 
+import asyncio
+
 from guard.core.effects import Key
 from guard.service.waiting import GLANCE_SECONDS, Waiters
 from tests.unit.service.test_records import effect
@@ -33,6 +35,33 @@ async def test_who_begins_to_wait_anew_looks_at_once() -> None:
         assert waiters.may_look(KEY, 10.0)
     with waiters.waiting(KEY):
         assert waiters.may_look(KEY, 10.0)
+
+
+async def test_of_a_key_that_was_looked_at_nothing_is_left_once_it_has_ended() -> None:
+    waiters = Waiters()
+    with waiters.waiting(KEY):
+        assert waiters.may_look(KEY, 10.0)
+        waiters.wake(KEY)
+    assert waiters.may_look(KEY, 10.0)
+
+
+async def test_who_is_woken_for_all_and_leaves_lets_the_next_one_look() -> None:
+    waiters = Waiters()
+    woken: list[asyncio.Future[bool]] = []
+
+    async def wait() -> None:
+        with waiters.waiting(KEY) as told:
+            woken.append(told)
+            await told
+
+    tasks = [asyncio.create_task(wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiters.nudge(KEY)
+    (first,) = (task for task, told in zip(tasks, woken, strict=True) if told.done())
+    first.cancel()
+    done, waiting = await asyncio.wait(set(tasks) - {first}, timeout=20, return_when=asyncio.FIRST_COMPLETED)
+    assert (len(done), len(waiting)) == (1, 1)
+    waiting.pop().cancel()
 
 
 async def test_when_the_process_is_to_stop_everybody_is_told() -> None:

@@ -1,10 +1,10 @@
 """Words between replicas: nothing where nobody waits, one where somebody does, and no end missed between the two."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 from guard.service.waiting import Waiters
-from guard.service.wakes import MOST_WANTED, WANTED_SECONDS, Wakes
+from guard.service.wakes import MOST_AT_ONCE, MOST_WANTED, WANTED_SECONDS, Wakes
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 NOBODY = b"n" * 8
@@ -73,6 +73,17 @@ async def test_an_end_wakes_one_of_those_who_wait_elsewhere() -> None:
         assert [first.done(), second.done()].count(True) == 1
 
 
+async def test_every_end_wakes_who_waits_on_as_for_a_second_approver() -> None:
+    air = Air()
+    here, there = two(air, Clock())
+    for wants in (1, 0, 0):
+        with there.waiting(KEY) as told:
+            assert air.carry() == wants  # it is said once
+            here.wake(KEY)
+            assert air.carry() == 1
+            assert told.done()
+
+
 async def test_a_want_that_crosses_the_end_is_answered() -> None:
     air = Air()
     here, there = two(air, Clock())
@@ -125,8 +136,27 @@ async def test_when_words_may_be_missed_wants_are_said_again_and_somebody_looks_
     with there.waiting(KEY) as told:
         air.said.clear()  # lost
         air.replicas[1].heard(None)
-        assert len(air.said) == 1
         assert await told
+        assert len(air.said) == 1
+
+
+async def test_of_many_wants_few_are_said_in_one_moment() -> None:
+    air, clock = Air(), Clock()
+    _, there = two(air, clock)
+    with ExitStack() as waits:
+        for number in range(2 * MOST_AT_ONCE):
+            waits.enter_context(there.waiting(number.to_bytes(32, "big")))
+        air.said.clear()
+        air.replicas[1].heard(None)
+        assert air.said == []  # they are spread over a moment
+        clock.now = WANTED_SECONDS / 2
+        said = set[bytes]()
+        for _ in range(2):
+            air.replicas[1].turn()
+            assert len(air.said) == MOST_AT_ONCE
+            said.update(air.said)
+            air.said.clear()
+        assert len(said) == 2 * MOST_AT_ONCE
 
 
 async def test_foreign_words_and_floods_change_nothing_and_take_little() -> None:
