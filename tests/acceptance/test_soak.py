@@ -12,7 +12,7 @@ from tests.soak.stage import Backend, Plan, soak
 
 @pytest.mark.parametrize(
     ("backend", "seconds", "with_redis"),
-    [("postgresql", 8.0, True), ("sqlite", 3.0, False)],
+    [("postgresql", 8.0, True), ("sqlite", 4.0, False)],
     ids=["postgresql", "sqlite"],
 )
 def test_nothing_is_lost_or_done_twice(tmp_path: Path, backend: Backend, seconds: float, *, with_redis: bool) -> None:
@@ -20,6 +20,7 @@ def test_nothing_is_lost_or_done_twice(tmp_path: Path, backend: Backend, seconds
     violations = check(history)
     assert violations == [], summary(violations)
     said = Counter(entry.said for entry in history if isinstance(entry, Operation))
-    assert min(said["execute"], said["succeeded"], said["replay"]) > 10
+    assert min(said["execute"], said["succeeded"]) > 10
+    assert said["replay"] > 2
     assert sum(isinstance(entry, Executed) for entry in history) > 10
     assert sum(isinstance(entry, Fault) for entry in history) >= 1
