@@ -55,6 +55,10 @@ _FILL: Final = """
            1, 1, 1, false, 1, 0, 0, false, 1, convert_to('{"result":"receipt"}', 'UTF8'), false, 0
       FROM made m CROSS JOIN generate_series(1, $3::int) s
            CROSS JOIN LATERAL (SELECT sha256(uuid_send(m.id) || int4send(s)) AS digest) d"""
+_FIRST_AND_LAST: Final = """
+    SELECT (SELECT key FROM effects ORDER BY key LIMIT 1),
+           (SELECT key FROM effects ORDER BY key DESC OFFSET $1 LIMIT 1)"""
+"""The first key, and the last from which on there are enough to update."""
 _UPDATE: Final = """
     UPDATE effects SET version = version + 1, reported_at = reported_at + 1
      WHERE key IN (SELECT key FROM effects WHERE key >= $1 ORDER BY key LIMIT $2)"""
@@ -74,6 +78,7 @@ async def fill(url: str, count: int, tell: Tell = lambda _part: None) -> None:
         for first in range(1, runs + 1, _RUNS_AT_ONCE):
             await connection.execute(_FILL, first, min(first + _RUNS_AT_ONCE - 1, runs), _IN_A_RUN, timeout=600)
             tell(first / runs)
+        await connection.execute("SELECT pg_stat_force_next_flush()")  # else told after the vacuum, and counted twice
         await connection.execute("VACUUM (ANALYZE) effects", timeout=1200)
         await connection.execute("VACUUM (ANALYZE) runs", timeout=1200)
     finally:
@@ -134,10 +139,10 @@ async def bloat(url: str, updates: int, tell: Tell = lambda _part: None) -> Bloa
     try:
         before = await connection.fetchrow(_SIZES)
         for done in range(0, updates, _UPDATES_AT_ONCE):
-            low, high = await connection.fetchrow("SELECT min(key), max(key) FROM effects")
+            count = min(_UPDATES_AT_ONCE, updates - done)
+            low, high = await connection.fetchrow(_FIRST_AND_LAST, count - 1)
             start = int.from_bytes(low[:6], "big")
             place = start + int.from_bytes(os.urandom(6), "big") % max(int.from_bytes(high[:6], "big") - start, 1)
-            count = min(_UPDATES_AT_ONCE, updates - done)
             await connection.execute(_UPDATE, place.to_bytes(6, "big"), count, timeout=600)
             tell(done / updates)
         await connection.execute("SELECT pg_stat_force_next_flush()")
@@ -164,7 +169,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def memory(url: str, minutes: float, tell: Tell = lambda _part: None) -> Memory:
-    """Load a service for some minutes, and look at its memory each second. The first fifth of the time warms it up."""
+    """Load a service for some minutes, and look at its memory each second. The first half of the time warms it up."""
     with ServiceProcess(url, options=("--log", "problems")) as process:
         side = load.Side(port=process.port, begin="/v1/effects", commit="/v1/effects/{key}/commit")
         generator = load.Generator(load.guarded(side))
@@ -174,7 +179,7 @@ def memory(url: str, minutes: float, tell: Tell = lambda _part: None) -> Memory:
             generator.turn(1.0)
             samples.append((gone / 60, _resident(process.pid)))
             tell(gone / 60 / minutes)
-    warm = samples[len(samples) // 5 :]
+    warm = samples[len(samples) // 2 :]
     slope = linear_regression([at for at, _ in warm], [held for _, held in warm]).slope
     return Memory(
         minutes=minutes, first=round(warm[0][1] / 1024, 1), last=round(warm[-1][1] / 1024, 1), slope=round(slope, 1)

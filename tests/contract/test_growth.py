@@ -23,8 +23,16 @@ from twiceshy_contract.effects import BeginRequest, CommitRequest
 
 STORED = 100_000
 _READ = """
-    SELECT coalesce(sum(seq_tup_read), 0)::bigint, coalesce(sum(idx_tup_fetch), 0)::bigint
-      FROM pg_stat_user_tables WHERE relname IN ('effects', 'attempts', 'runs', 'events')"""
+    SELECT (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = ANY($1))::bigint,
+           (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY($1))::bigint"""
+"""Entries of indexes count, not rows: a scan of a whole index may read no row."""
+_GROWING = ("effects", "attempts", "runs", "events")
+_AGE = """
+    WITH due AS (UPDATE runs SET state = 2, ended_at = 1, kept_until = 1 WHERE name IN ('filled-3', 'filled-4')),
+         late AS (SELECT key FROM effects WHERE run = 'filled-5')
+    UPDATE effects SET state = 2, lease_expires_at = 1, ended_at = NULL, outcome = NULL, report = NULL, settled = NULL
+     WHERE key IN (SELECT key FROM late)"""
+"""Let the time of two runs be up, and the leases of a hundred effects of another run out."""
 _SETTINGS = "SELECT reloptions FROM pg_class WHERE relname = $1"
 
 
@@ -40,7 +48,7 @@ async def reads(url: str) -> tuple[int, int]:
     """Return how many rows were read by scans so far, and how many by indexes."""
     connection = await asyncpg.connect(url)
     try:
-        by_scan, by_index = await connection.fetchrow(_READ)
+        by_scan, by_index = await connection.fetchrow(_READ, _GROWING)
         return by_scan, by_index
     finally:
         await connection.close()
@@ -58,6 +66,15 @@ async def sweeps(store: Store) -> None:
     assert (await store.effects.tally(TENANT)).executing == 0
     assert await store.flags.count_open(TENANT) == 0
     assert (await store.flags.page(TENANT, FlagFilter()))[0] == []
+
+
+async def backlogs(store: Store) -> None:
+    """Find what has come due, and let go of one run."""
+    assert len(await store.effects.overdue(1_000)) == 100
+    assert (await store.effects.tally(TENANT)).executing == 100
+    (first, _) = await store.retention.due_runs(100)
+    assert len(await store.retention.expire_of_run(first.id, {"pay": Duration(1)}, Duration(1), 1_000)) == 100
+    assert not await store.retention.empty(first.id, 100)
 
 
 async def listings(store: Store) -> None:
@@ -96,6 +113,19 @@ async def test_what_is_read_does_not_grow_with_what_is_stored(
     assert least <= after[1] - before[1] <= most
 
 
+async def test_what_has_come_due_is_found_among_much_that_has_not(filled: str) -> None:
+    connection = await asyncpg.connect(filled)
+    await connection.execute(_AGE)
+    await connection.close()
+    before = await reads(filled)
+    store = await open_store(filled)
+    await backlogs(store)
+    await store.close()
+    after = await reads(filled)
+    assert after[0] - before[0] == 0
+    assert 500 <= after[1] - before[1] <= 5_000
+
+
 async def test_updates_of_effects_stay_in_their_page_and_swell_nothing(filled: str) -> None:
     swollen = await bloat(filled, 4_000)
     assert swollen.updates == 4_000
@@ -106,7 +136,7 @@ async def test_updates_of_effects_stay_in_their_page_and_swell_nothing(filled: s
 async def test_tables_that_grow_are_looked_after_early(filled: str) -> None:
     connection = await asyncpg.connect(filled)
     try:
-        for table in ("effects", "attempts", "runs", "events"):
+        for table in _GROWING:
             settings = await connection.fetchval(_SETTINGS, table)
             assert "autovacuum_vacuum_scale_factor=0.01" in settings
     finally:
