@@ -237,8 +237,8 @@ class UseCases:
             return None
         rules = await self.registry.rules_for(found.effect)
         evidence = await self._store.effects.evidence(key)
-        probe = await self._store.probes.get(key)
         life = touch(found.effect.life, rules, found.at)
+        probe = await self._store.probes.get(key) if life.state == "in_doubt" else None
         effect = msgspec.structs.replace(found.effect, life=life)
         messages = await self._store.outbox.of_effect(tenant, key) if life.state == "succeeded" else ()
         return Shown(effect=effect, rules=rules, at=found.at, evidence=tuple(evidence), probe=probe, messages=messages)

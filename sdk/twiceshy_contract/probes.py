@@ -51,7 +51,10 @@ class DoubtfulEffects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeView(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a doubtful effect's provider was asked, when it is asked next, and what it said last."""
+    """How often a doubtful effect's provider was asked, when it is asked next, and what it said last.
+
+    Shown while the effect is in doubt.
+    """
 
     tries: int
     next_at: str

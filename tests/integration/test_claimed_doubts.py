@@ -45,6 +45,13 @@ def test_a_doubtful_effect_is_handed_out_with_all_that_is_needed_to_ask_and_to_s
     assert shown["probe"] == {"tries": 1, "next_at": claimed["claimed_until"], "said": None}
 
 
+def test_a_commit_that_comes_late_leaves_no_question_to_show(service: ServiceProcess, run: str) -> None:
+    grant = in_doubt(service, run)
+    assert len(claims(service, run)) == 1
+    assert service.report("commit", grant, result="paid").body["state"] == "succeeded"
+    assert service.ask("GET", f"/v1/effects/{grant.body['key']}").body["probe"] is None
+
+
 def test_what_a_worker_finds_settles_the_effect_and_a_later_doubt_is_handed_out_at_once(
     service: ServiceProcess, run: str
 ) -> None:
