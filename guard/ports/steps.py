@@ -42,7 +42,8 @@ class Insert(msgspec.Struct, frozen=True, kw_only=True):
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
     """Assume an effect in execution or doubt whose latest attempt is this one, unreported: record its success.
 
-    What it stages is written in the same transaction, unless the effect has staged before.
+    What it stages is written in the same transaction, unless the effect has staged before. `known` is the effect as it
+    was last seen: where it still is of that version, it need not be read back.
     """
 
     key: Key
@@ -50,6 +51,7 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     fence: Fence
     outcome: bytes
     staging: Staging | None = None
+    known: Effect | None = None
 
 
 class Replace(msgspec.Struct, frozen=True, kw_only=True):

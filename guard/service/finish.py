@@ -1,7 +1,7 @@
 """Commit and fail: what an attempt says became of its effect."""
 
 from collections.abc import Generator
-from typing import cast
+from typing import Final, cast
 
 import msgspec
 
@@ -16,11 +16,16 @@ from guard.service.amend import Amend, Amendment, not_found
 from guard.service.intake import Intake
 from guard.service.jitter import Jitter
 from guard.service.outcomes import Refused, ReportOutcome, Settled
+from guard.service.recent import Recent
 from guard.service.staging import Source, Stagings, check_messages
 from twiceshy_contract.canonical import canonical, canonical_of_json
 from twiceshy_contract.effects import CommitRequest, FailRequest, Opaque, Outcome
 from twiceshy_contract.refusals import JsonValue, Refusal
 from twiceshy_contract.wire import convert
+
+MAX_GRANTED: Final = 2_048
+LARGEST_GRANTED: Final = 8 * 2**10
+"""Effects with larger arguments are read back: all that are known take some 20 MiB at most."""
 
 _log = logger("guard.finish")
 
@@ -29,10 +34,16 @@ class Commit:
     """An attempt says that its tool has run: success, from whichever attempt, is final. What it stages goes with it."""
 
     def __init__(self, amend: Amend, intake: Intake, stagings: Stagings, outbox: OutboxStore) -> None:
+        self._granted: Recent[Key, Effect] = Recent(MAX_GRANTED)
         self._amend = amend
         self._intake = intake
         self._stagings = stagings
         self._outbox = outbox
+
+    def written(self, effect: Effect) -> None:
+        """Know an effect under its lease: who commits under it need not read it back."""
+        if effect.life.state == "executing" and len(effect.intent.arguments) <= LARGEST_GRANTED:
+            self._granted.keep(effect.intent.key, effect)
 
     async def __call__(self, tenant: TenantId, key: Key, request: CommitRequest) -> ReportOutcome:
         """Record a result. Raises Refusal for a result that is not tagged JSON, StoreUnavailable."""
@@ -40,7 +51,8 @@ class Commit:
         staging = await self._staging(tenant, key, request) if request.outbox else None
         outcome = msgspec.json.encode(Outcome(result=request.result, result_type=request.result_type))
         token, fence = AttemptToken(request.attempt), Fence(request.fence)
-        step = Finish(key=key, token=token, fence=fence, outcome=outcome, staging=staging)
+        known = self._granted.take(key)
+        step = Finish(key=key, token=token, fence=fence, outcome=outcome, staging=staging, known=known)
         first = await self._intake.do(key, _finish(step), tenant)
         if isinstance(first, Settled | Refused):
             return first if staging is None else self._told(key, staging, first, is_new=isinstance(first, Settled))

@@ -22,6 +22,10 @@ class Recent(Generic[K, V]):
             self._values.move_to_end(key)
         return value
 
+    def take(self, key: K) -> V | None:
+        """Return the value that is kept under the key, and keep it no longer."""
+        return self._values.pop(key, None)
+
     def keep(self, key: K, value: V) -> None:
         """Keep a value."""
         self._values[key] = value

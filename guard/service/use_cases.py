@@ -206,6 +206,7 @@ class UseCases:
         self._waiters.tell(result.effect)
         self._recall.written(result.effect)
         self.holds.written(result.effect)
+        self.commit.written(result.effect)
 
     @property
     def waiting(self) -> int:

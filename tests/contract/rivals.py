@@ -84,6 +84,27 @@ async def cross_the_others(store: Store, number: int) -> int:
     return os.getpid()
 
 
+async def begin_and_commit_together(store: Store, number: int) -> tuple[int, int]:
+    """Begin the same four hundred effects as the others, ten at a time and in any order, and commit what anyone began.
+
+    Returns how many were begun here, and how many were committed.
+    """
+    chance = random.Random(number)  # noqa: S311
+    runs = await store.runs.open(TENANT, ["a", "b", "c"])
+    begun, committed = 0, 0
+    left: list[Step] = []
+    for turn in range(41):
+        first = turn * 10
+        numbers = list(range(first, first + 10)) if turn < 40 else []
+        chance.shuffle(numbers)
+        steps = [*left, *(insert(at, runs[at % 3]) for at in numbers)]
+        answers = await store.effects.apply(0, steps)
+        wins = [isinstance(answer, Written) for answer in answers]
+        committed, begun = committed + sum(wins[: len(left)]), begun + sum(wins[len(left) :])
+        left = [replace(finish(at), known=_effect(answers[len(left) + place])) for place, at in enumerate(numbers)]
+    return begun, committed
+
+
 async def declare_by_turns(store: Store, number: int) -> None:
     """Declare one tool over and over, each time with another lease."""
     from twiceshy_contract.tools import ToolDeclaration

@@ -23,8 +23,8 @@ _OF_SQLITE_ALONE = {"holds_claiming"}
 
 
 async def test_the_schema_goes_up_and_down_and_up_again(empty_database_url: str) -> None:
-    assert await schema.migrate(empty_database_url) == "0005_growth"
-    assert await schema.migrate(empty_database_url) == "0005_growth"
+    assert await schema.migrate(empty_database_url) == "0006_plain_batches"
+    assert await schema.migrate(empty_database_url) == "0006_plain_batches"
     await schema.downgrade(empty_database_url)
     assert await _look(empty_database_url, lambda held: sa.inspect(held).get_table_names()) == ["alembic_version"]
     await schema.migrate(empty_database_url)
@@ -55,7 +55,7 @@ async def test_the_default_tenant_is_there(database_url: str) -> None:
 
 async def test_several_that_migrate_at_once_do_it_once(empty_database_url: str) -> None:
     revisions = await asyncio.gather(*(schema.migrate(empty_database_url) for _ in range(4)))
-    assert revisions == ["0005_growth"] * 4
+    assert revisions == ["0006_plain_batches"] * 4
 
 
 async def test_a_database_without_schema_is_refused(empty_database_url: str, tmp_path: Path) -> None:
@@ -69,14 +69,16 @@ async def test_a_newer_schema_is_refused(database_url: str) -> None:
         database_url, lambda held: held.execute(sa.text("UPDATE alembic_version SET version_num = '9999_later'"))
     )
     for use in (open_store, schema.migrate):
-        with pytest.raises(SchemaTooNew, match=r"at 9999_later, which is newer than this version \(0005_growth\)"):
+        with pytest.raises(
+            SchemaTooNew, match=r"at 9999_later, which is newer than this version \(0006_plain_batches\)"
+        ):
             await use(database_url)
 
 
 async def test_an_older_schema_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "_known", lambda: ["0006_later", "0005_growth"])
+    monkeypatch.setattr(schema, "_known", lambda: ["0007_later", "0006_plain_batches"])
     with pytest.raises(
-        SchemaOutdated, match=r"is at 0005_growth, this version needs 0006_later: run `twiceshy migrate"
+        SchemaOutdated, match=r"is at 0006_plain_batches, this version needs 0007_later: run `twiceshy migrate"
     ):
         await open_store(database_url)
 

@@ -12,7 +12,7 @@ from guard.ports.steps import Replace, RunClosed, Written
 from guard.ports.store import Store
 from guard.store.sql.engine import open_store
 from tests.contract import rivals
-from tests.contract.given import TENANT, insert, look, one, opened, written
+from tests.contract.given import TENANT, finish, insert, look, one, opened, written
 from twiceshy_contract.tools import ToolDeclaration
 
 
@@ -103,7 +103,7 @@ async def test_a_raised_class_outlives_a_rollback_that_comes_at_the_same_moment(
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=False)
-async def test_no_plan_of_the_hot_function_scans_a_table(store: Store, database_url: str) -> None:
+async def test_no_plan_of_the_hot_functions_scans_a_table(store: Store, database_url: str) -> None:
     """A plan made while a table is empty must not stay a scan of it."""
     await _query(database_url, "VACUUM ANALYZE")
     run = await opened(store)
@@ -116,6 +116,10 @@ async def test_no_plan_of_the_hot_function_scans_a_table(store: Store, database_
         version = (await written(store, Replace(seen=1, effect=replace(began, life=life)))).effect.version
         await one(store, Replace(seen=version, effect=replace(began, life=life)))
         await look(store, number)
+    for number in range(300, 1_300, 4):
+        together = range(number, number + 4)
+        await store.effects.apply(0, [insert(at, run) for at in together])
+        await store.effects.apply(0, [finish(at) for at in together])
     await store.close()
     read = "SELECT sum(seq_tup_read)::int FROM pg_stat_user_tables WHERE relname IN ('effects', 'attempts', 'evidence')"
     await _query(database_url, "SELECT pg_stat_force_next_flush()")

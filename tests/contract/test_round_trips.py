@@ -14,7 +14,7 @@ from tests.contract.given import TENANT
 from tests.postgres_trips import Trips, counted
 from twiceshy_contract.effects import BeginRequest, CommitRequest
 
-HOT = "apply_steps"
+HOT = "apply_"
 MANY = 64
 
 

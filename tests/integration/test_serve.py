@@ -70,7 +70,7 @@ def test_postgresql_without_a_schema_says_migrate_and_migrate_may_be_repeated(po
     said_plainly(created, "twiceshy migrate")
     for _ in range(2):
         done = twiceshy("migrate", "--database", postgres_server.url())
-        assert (done.returncode, done.stdout) == (0, "The schema is at 0005_growth.\n")
+        assert (done.returncode, done.stdout) == (0, "The schema is at 0006_plain_batches.\n")
 
 
 def test_with_tokens_nothing_below_v1_answers_without_one(tmp_path: Path) -> None:

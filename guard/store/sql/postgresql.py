@@ -18,6 +18,7 @@ from guard.store.sql.clock import database_now
 from guard.store.sql.database import ResultT
 from guard.store.sql.faults import patiently, translated
 from guard.store.sql.held import ANSWER_SECONDS, HeldConnection
+from guard.store.sql.plain_postgresql import columns_of, is_plain, results_of
 
 _LANES: Final = 1
 """Two batches in flight were smaller and more, and cost more than what they did at the same time."""
@@ -30,15 +31,15 @@ _APPLY_AND_STAGE: Final = f"""
         from applied a join unnest($5::staging_v1[]) s on s.place = a.place where a.answer = 1)
     select a.* from applied a cross join (select count(rows) from staged) counted"""  # noqa: S608
 """The count is asked for so that all rows are staged; steps that stage nothing are spared this."""
+_APPLY_PLAIN: Final = f"select * from apply_plain_v1({', '.join(f'${place}' for place in range(1, 26))})"  # noqa: S608
 _SETTINGS: Final = {"jit": "off", "lock_timeout": "2s", "statement_timeout": "10s"}
-_LANE_SETTINGS: Final = {**_SETTINGS, "enable_seqscan": "off"}
-"""A plan that is made while a table is empty would be a scan of it, and stay one."""
+_LANE_SETTINGS: Final = {**_SETTINGS, "enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
+"""A plan that is made while a table is empty would be a scan of it, and stay one; to plan anew costs as much again."""
 _RELAY_SETTINGS: Final = {
     **_LANE_SETTINGS,
     "enable_sort": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
-    "plan_cache_mode": "force_generic_plan",
 }
 """A relay walks indexes and joins few rows to them: other plans are for tables that are not what they were."""
 
@@ -79,7 +80,29 @@ class PostgresDatabase:
         return len(self._lanes)
 
     async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
-        """Apply a batch in one transaction and one round trip."""
+        """Apply a batch in one transaction and one round trip; what a plain batch leaves out, in another."""
+        if not is_plain(steps):
+            return await self._apply_each(lane, steps)
+        results = await self._apply_plain(lane, steps)
+        left = [place for place, result in enumerate(results) if result is None]
+        if left:
+            for place, result in zip(left, await self._apply_each(lane, [steps[at] for at in left]), strict=True):
+                results[place] = result
+        return [result for result in results if result is not None]
+
+    async def _apply_plain(self, lane: int, steps: Sequence[Step]) -> list[StepResult | None]:
+        """Write what is as assumed; nothing where another transaction makes one of the effects at this moment."""
+
+        async def once() -> list[StepResult | None]:
+            with translated():
+                try:
+                    return results_of(steps, await self._lanes[lane].call(_APPLY_PLAIN, *columns_of(steps)))
+                except asyncpg.UniqueViolationError:
+                    return [None] * len(steps)
+
+        return await patiently(once)
+
+    async def _apply_each(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
         arguments: tuple[list[Any], ...] = arguments_of(steps)
         stagings = stagings_of(steps)
         statement = _APPLY_AND_STAGE if stagings else _APPLY

@@ -24,7 +24,7 @@ from guard.core.effects import (
 from guard.core.forks import Fork
 from guard.core.runs import Run
 from guard.core.tools import Tool
-from guard.ports.steps import Insert, Replace
+from guard.ports.steps import Finish, Insert, Replace
 from guard.store.sql.codes import REPORT_CODES, REPORTS, RULE_CODES, RULES, RUN_STATES, STATE_CODES, STATES
 from twiceshy_contract.runs import RunAbout
 from twiceshy_contract.tools import ToolDeclaration
@@ -196,6 +196,14 @@ def replaced(step: Replace, version: int, count: int | None, began_at: int) -> E
     """Return the effect that a replace wrote, with what the store set."""
     intent = replace(step.effect.intent, began_at=Instant(began_at), step=count)
     return replace(step.effect, version=version, intent=intent)
+
+
+def finished(step: Finish, known: Effect, at: Instant) -> Effect:
+    """Return the effect that a finish made of the one that was known, under its latest lease."""
+    *earlier, lease = known.life.attempts
+    told = replace(lease, report="succeeded", reported_at=at)
+    life = replace(known.life, state="succeeded", attempts=(*earlier, told), retry_at=None, closed=False, ended_at=at)
+    return replace(known, version=known.version + 1, life=life, outcome=step.outcome)
 
 
 def _life_of(row: Row, earlier: Sequence[Row]) -> Life:
