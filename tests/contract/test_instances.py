@@ -97,7 +97,7 @@ async def test_an_effect_from_before_instances_were_looked_up_takes_its_slot_onc
     for slot in (SLOT, b"\x08" * 32):
         await store.effects.keep_slot(key(1), slot)
     kept = await looked(store, 1)
-    assert kept == replace(made, intent=replace(made.intent, slot=SLOT))
+    assert kept == replace(made, version=2, intent=replace(made.intent, slot=SLOT))
 
 
 async def test_final_effects_of_the_run_are_marked_as_delivered_once(store: Store) -> None:

@@ -112,6 +112,13 @@ async def test_commits_return_what_is_on_record_known_before_or_not(store: Store
     assert [attempt.token for attempt in done[4].life.attempts] == [FIRST, SECOND_TOKEN]
 
 
+async def test_a_slot_that_was_kept_meanwhile_is_not_forgotten_by_a_commit(store: Store) -> None:
+    begun = effects_in(await store.effects.apply(0, [insert(number) for number in range(1, 5)]))
+    await store.effects.keep_slot(begun[0].intent.key, b"s" * 32)
+    done = effects_in(await store.effects.apply(0, [replace(finish(at), known=one) for at, one in enumerate(begun, 1)]))
+    assert [effect.intent.slot for effect in done] == [b"s" * 32, None, None, None]
+
+
 async def test_earlier_attempts_are_read_back_where_they_are_not_known(store: Store) -> None:
     begun = effects_in(await store.effects.apply(0, [insert(number) for number in range(1, 5)]))
     lost = replace(begun[3].life.attempts[0], report="unknown", reported_at=Instant(5))

@@ -37,9 +37,9 @@ def select_newest(
 
 
 def update_slot(connection: Connection, key: Key, slot: bytes) -> None:
-    """Keep the slot with the effect, unless it has one; no plan of a write to the effect goes by it."""
-    statement = sa.update(effects).where(effects.c.key == key, effects.c.slot.is_(None)).values(slot=slot)
-    connection.execute(statement)
+    """Keep the slot with the effect, unless it has one. Who knows it without is not to keep it as it was."""
+    statement = sa.update(effects).where(effects.c.key == key, effects.c.slot.is_(None))
+    connection.execute(statement.values(slot=slot, version=effects.c.version + 1))
 
 
 def select_rival(connection: Connection, slot: bytes, besides: Key) -> Rival | None:
