@@ -29,7 +29,7 @@ def is_plain(steps: Sequence[Step]) -> bool:
     )
 
 
-def columns_of(steps: Sequence[Step]) -> list[Sequence[Any]]:
+def columns_of(steps: Sequence[Step]) -> list[Sequence[Any] | None]:
     """Return the arguments of the function: runs to lock, the columns of begins, the columns of commits."""
     begins = sorted((_begin_row(step) for step in steps if isinstance(step, Insert)), key=_KEY)
     commits = sorted((_commit_row(step) for step in steps if isinstance(step, Finish)), key=_KEY)
@@ -71,9 +71,15 @@ def _commit_row(step: Finish) -> tuple[Any, ...]:
     return (step.key, step.token, step.fence, step.outcome, None if step.known is None else step.known.version)
 
 
-def _turned(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
-    """Return rows as columns."""
-    return list(zip(*rows, strict=True)) if rows else [()] * width
+def _turned(rows: Sequence[tuple[Any, ...]], width: int) -> list[Sequence[Any] | None]:
+    """Return rows as columns; of one in which nothing stands nothing is sent."""
+    if not rows:
+        return [()] * width
+    return [None if _is_empty(column) else column for column in zip(*rows, strict=True)]
+
+
+def _is_empty(column: Sequence[Any]) -> bool:
+    return column[0] is None and all(value is None for value in column)
 
 
 def _result(step: Step, row: Sequence[Any] | None) -> StepResult | None:
