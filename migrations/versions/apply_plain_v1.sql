@@ -5,6 +5,10 @@
 -- never in a circle. A commit returns its effect, without the outcome, only where it is not of the version that the
 -- caller knows.
 --
+-- Rows are locked first, for an update alone would lock in the order of its plan. They are looked up key by key, by
+-- subqueries that no planner turns into joins: a join that was planned while a table was small would read all of it, and
+-- go on to when it is large.
+--
 -- Another transaction that makes one of the effects meanwhile ends this in a unique_violation, with nothing done.
 create function apply_plain_v1(
   locked_runs uuid[],
@@ -21,9 +25,8 @@ declare
   barred bytea[] := '{}';
 begin
   if cardinality(b_key) > 0 then
-    if cardinality(locked_runs) > 1 then
-      perform from runs r where r.id = any(locked_runs) order by r.id for no key update;
-    end if;
+    perform from unnest(locked_runs) as o(id),
+      lateral (select from runs r where r.id = o.id for no key update) held;
 
     -- Doubt anywhere is rare: only where there is some does a begin have to look for its own.
     if true = any(b_alone) and (exists (select from effects f where f.state = 4)
@@ -51,11 +54,12 @@ begin
                     b_token, b_lease)
           as o(key, tenant, run_id, run, tool, tool_version, rule, caller_step, business_key, occurrence, generation,
                identity_digest, arguments_digest, arguments, worker, slot, token, lease)
-       where o.key <> all(barred) and not exists (select from effects f where f.key = o.key)),
+       where o.key <> all(barred) and (select f.version from effects f where f.key = o.key) is null),
     counted as (
       update runs r set effects = r.effects + c.made
-        from (select o.run_id, count(*) as made from fresh o where o.run_id is not null group by o.run_id) c
-       where r.id = c.run_id and r.state = 1
+        from (select o.run_id, count(*) as made, (select r.ctid from runs r where r.id = o.run_id) as place
+                from fresh o where o.run_id is not null group by o.run_id) c
+       where r.ctid = c.place and r.state = 1
       returning r.id, r.effects - c.made as was)
     insert into effects as f (
       key, version, tenant, run_id, run, step, tool, tool_version, rule, caller_step, business_key, occurrence,
@@ -71,16 +75,15 @@ begin
   end if;
 
   if cardinality(c_key) > 0 then
-    -- The update alone would lock in the order of whatever plan it has.
-    if cardinality(c_key) > 1 then
-      perform from effects f where f.key = any(c_key) order by f.key for no key update;
-    end if;
+    perform from unnest(c_key) as o(key),
+      lateral (select from effects f where f.key = o.key for no key update) held;
     return query
     update effects f
        set state = 3, report = 1, reported_at = moment, ended_at = moment, outcome = o.outcome, closed = false,
            retry_at = null, version = f.version + 1
-      from unnest(c_key, c_token, c_fence, c_outcome, c_known) as o(key, token, fence, outcome, known)
-     where f.key = o.key and f.attempt = o.token and f.fence = o.fence and f.state in (2, 4) and f.report = 0
+      from (select u.*, (select f.ctid from effects f where f.key = u.key) as place
+              from unnest(c_key, c_token, c_fence, c_outcome, c_known) as u(key, token, fence, outcome, known)) o
+     where f.ctid = o.place and f.attempt = o.token and f.fence = o.fence and f.state in (2, 4) and f.report = 0
        and not f.settled
     returning f.key, moment, f.version, f.step,
       case when o.known is distinct from f.version - 1 then row(
