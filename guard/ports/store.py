@@ -106,10 +106,10 @@ class EffectStore(Protocol):
         """How many batches may be in flight at once."""
 
     async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
-        """Apply all steps in one transaction; answer each in its place.
+        """Apply each step as a whole, many in one transaction; answer each in its place.
 
         Raises StoreUnavailable (send the same batch again: every step is safe to repeat) and StatementFailed
-        (nothing happened: halve the batch).
+        (halve the batch, down to the step that cannot be stored: with it nothing happened).
         """
 
     async def newest(self, slot: bytes, occurrence: int, token: AttemptToken, arguments_digest: bytes) -> Newest:

@@ -1,7 +1,7 @@
 """Commit and fail: what an attempt says became of its effect."""
 
 from collections.abc import Generator
-from typing import Final, cast
+from typing import cast
 
 import msgspec
 
@@ -16,16 +16,12 @@ from guard.service.amend import Amend, Amendment, not_found
 from guard.service.intake import Intake
 from guard.service.jitter import Jitter
 from guard.service.outcomes import Refused, ReportOutcome, Settled
-from guard.service.recent import Recent
+from guard.service.recall import Recall
 from guard.service.staging import Source, Stagings, check_messages
 from twiceshy_contract.canonical import canonical, canonical_of_json
 from twiceshy_contract.effects import CommitRequest, FailRequest, Opaque, Outcome
 from twiceshy_contract.refusals import JsonValue, Refusal
 from twiceshy_contract.wire import convert
-
-MAX_GRANTED: Final = 2_048
-LARGEST_GRANTED: Final = 8 * 2**10
-"""Effects with larger arguments are read back: all that are known take some 20 MiB at most."""
 
 _log = logger("guard.finish")
 
@@ -33,17 +29,12 @@ _log = logger("guard.finish")
 class Commit:
     """An attempt says that its tool has run: success, from whichever attempt, is final. What it stages goes with it."""
 
-    def __init__(self, amend: Amend, intake: Intake, stagings: Stagings, outbox: OutboxStore) -> None:
-        self._granted: Recent[Key, Effect] = Recent(MAX_GRANTED)
+    def __init__(self, amend: Amend, intake: Intake, recall: Recall, stagings: Stagings, outbox: OutboxStore) -> None:
         self._amend = amend
         self._intake = intake
+        self._recall = recall
         self._stagings = stagings
         self._outbox = outbox
-
-    def written(self, effect: Effect) -> None:
-        """Know an effect under its lease: who commits under it need not read it back."""
-        if effect.life.state == "executing" and len(effect.intent.arguments) <= LARGEST_GRANTED:
-            self._granted.keep(effect.intent.key, effect)
 
     async def __call__(self, tenant: TenantId, key: Key, request: CommitRequest) -> ReportOutcome:
         """Record a result. Raises Refusal for a result that is not tagged JSON, StoreUnavailable."""
@@ -51,7 +42,7 @@ class Commit:
         staging = await self._staging(tenant, key, request) if request.outbox else None
         outcome = msgspec.json.encode(Outcome(result=request.result, result_type=request.result_type))
         token, fence = AttemptToken(request.attempt), Fence(request.fence)
-        known = self._granted.take(key)
+        known = self._recall.leased(key, token, fence)
         step = Finish(key=key, token=token, fence=fence, outcome=outcome, staging=staging, known=known)
         first = await self._intake.do(key, _finish(step), tenant)
         if isinstance(first, Settled | Refused):

@@ -1,17 +1,19 @@
-"""Recall: a begin is answered from the record without the database, by what this process or another has seen of it.
+"""Recall: what this process or another has seen of effects, so that the database need not be asked.
 
-Only what is final is recalled, and only for calls that no gate stands before and whose slot has one instance; so the
-database would say the same. Without an accelerator this process' own records are all there is.
+A commit need not read back what was leased to its attempt here. A begin is answered from the record: only what is final
+is recalled, and only for calls that no gate stands before and whose slot has one instance; so the database would say the
+same. Without an accelerator this process' own records are all there is.
 """
 
 import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from guard.core.effects import AttemptToken, Effect, Instant, Key, TenantId
+from guard.core.effects import AttemptToken, Effect, Fence, Instant, Key, TenantId
 from guard.core.retention import kept_for
 from guard.core.situation import Event
 from guard.ports.accelerator import Accelerator
+from guard.service.leased import Leased
 from guard.service.naming import NamedCall
 from guard.service.outcomes import Replayed
 from guard.service.records import Record, Records, may_be_kept
@@ -33,6 +35,7 @@ class Recall:
 
     def __init__(self, records: Records, accelerator: Accelerator | None = None) -> None:
         self._records = records
+        self._leased = Leased()
         self._accelerator = accelerator
         self.is_shared: Final = accelerator is not None
 
@@ -66,6 +69,10 @@ class Recall:
                 return answer
         return None
 
+    def leased(self, key: Key, token: AttemptToken, fence: Fence) -> Effect | None:
+        """Return the effect as it was leased to this attempt, where this process has done that lately."""
+        return self._leased.take(key, token, fence)
+
     def keep(self, effect: Effect) -> None:
         """Keep what was read of an effect in this process, if it may be kept."""
         self._records.keep(effect)
@@ -73,6 +80,7 @@ class Recall:
     def written(self, effect: Effect) -> None:
         """Keep what was written of an effect, if it may be kept, in this process and for all replicas."""
         if effect.life.state == "executing":
+            self._leased.keep(effect)
             return
         self._records.keep(effect)
         if self._accelerator is not None and may_be_kept(effect):
@@ -81,6 +89,7 @@ class Recall:
     def forget(self, tenant: TenantId, keys: Sequence[Key]) -> None:
         """Keep these effects no longer."""
         self._records.forget(keys)
+        self._leased.forget(keys)
         if self._accelerator is not None:
             self._accelerator.forget(tenant, keys)
 

@@ -137,7 +137,7 @@ class UseCases:
         self.stage = Stage(self.begin, naming, gates, self._intake, self.runs, stagings)
         self.outbox = Operations(store.outbox, stagings)
         self.destinations = Destinations(store.destinations, self.bell, reaching)
-        self.commit = Commit(amend, self._intake, stagings, store.outbox)
+        self.commit = Commit(amend, self._intake, self._recall, stagings, store.outbox)
         self.fail = Fail(amend, jitter)
         self.renew = Renew(amend, self.registry, self.holds)
         self.release = Release(naming, gates, self._intake)
@@ -206,7 +206,6 @@ class UseCases:
         self._waiters.tell(result.effect)
         self._recall.written(result.effect)
         self.holds.written(result.effect)
-        self.commit.written(result.effect)
 
     @property
     def waiting(self) -> int:

@@ -17,7 +17,7 @@ create function apply_plain_v1(
   b_identity_digest bytea[], b_arguments_digest bytea[], b_arguments bytea[], b_worker text[], b_slot bytea[],
   b_token uuid[], b_lease bigint[], b_alone boolean[],
   c_key bytea[], c_token uuid[], c_fence bigint[], c_outcome bytea[], c_known bigint[])
-returns table (key bytea, stamp bigint, set_version bigint, set_step bigint, stands effect_v2)
+returns table (key bytea, stamp bigint, set_step bigint, stands effect_v2)
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -71,12 +71,13 @@ begin
       from fresh o left join counted c on c.id = o.run_id
      where o.run_id is null or c.id is not null
      order by o.key
-    returning f.key, moment, f.version, f.step, null::effect_v2;
+    returning f.key, moment, f.step, null::effect_v2;
   end if;
 
   if cardinality(c_key) > 0 then
     perform from unnest(c_key) as o(key),
-      lateral (select from effects f where f.key = o.key for no key update) held;
+      lateral (select from effects f where f.key = o.key and f.state in (2, 4) and f.report = 0 and not f.settled
+                  for no key update) held;
     return query
     update effects f
        set state = 3, report = 1, reported_at = moment, ended_at = moment, outcome = o.outcome, closed = false,
@@ -85,7 +86,7 @@ begin
               from unnest(c_key, c_token, c_fence, c_outcome, c_known) as u(key, token, fence, outcome, known)) o
      where f.ctid = o.place and f.attempt = o.token and f.fence = o.fence and f.state in (2, 4) and f.report = 0
        and not f.settled
-    returning f.key, moment, f.version, f.step,
+    returning f.key, moment, null::bigint,
       case when o.known is distinct from f.version - 1 then row(
         f.key, f.version, f.tenant, f.run_id, f.run, f.step, f.tool, f.tool_version, f.rule, f.caller_step,
         f.business_key, f.occurrence, f.generation, f.identity_digest, f.arguments_digest, f.arguments, f.worker,

@@ -111,10 +111,11 @@ async def test_many_at_once_come_to_what_each_comes_to_alone(store: Store, seed:
     for _ in range(ROUNDS):
         steps: list[Step] = []
         others: list[Step] = []
+        is_alone = chance.random() < 0.4  # then nothing in the batch makes or settles the doubt that it asks for
         for number in chance.sample(NUMBERS, chance.randint(4, 14)):
-            if chance.random() < 0.6:
-                run, is_silent = chance.choice(RUNS), chance.random() < 0.1
-                is_alone = run is not None and chance.random() < 0.5
+            if is_alone or chance.random() < 0.6:
+                run = chance.choice(RUNS[:-1] if is_alone else RUNS)
+                is_silent = not is_alone and chance.random() < 0.1
                 steps.append(together.insert(number, run, alone=is_alone, is_silent=is_silent))
                 others.append(alone.insert(number, run, alone=is_alone, is_silent=is_silent))
             else:

@@ -12,7 +12,19 @@ from guard.ports.steps import Finish, Found, Insert, Replace, RunClosed, Sibling
 from guard.ports.store import Store
 from guard.store.sql.apply_postgresql import arguments_of
 from tests.contract import rivals
-from tests.contract.given import FIRST, RESULT, SECOND_TOKEN, TENANT, finish, in_doubt, insert, look, opened, written
+from tests.contract.given import (
+    FIRST,
+    RESULT,
+    SECOND_TOKEN,
+    TENANT,
+    finish,
+    in_doubt,
+    insert,
+    key,
+    look,
+    opened,
+    written,
+)
 from tests.contract.plans import rows
 
 _APPLY = "SELECT * FROM apply_steps_v2($1::uuid[], $2::integer[], $3::uuid[], $4::step_v2[])"
@@ -181,3 +193,20 @@ async def test_a_plain_batch_repeated_after_a_lost_reply_changes_nothing(store: 
     assert [answer.effect for answer in again if isinstance(answer, Found)] == first
     assert (await opened(store)).effects == 5
     assert {effect.intent.run_id for effect in first} == {UUID(bytes=run.id.bytes)}
+
+
+@pytest.mark.parametrize("backend", ["postgresql"])
+async def test_commits_of_what_is_over_wait_for_nobody(store: Store, database_url: str) -> None:
+    for number in range(1, 5):
+        await written(store, insert(number))
+    await written(store, finish(1))
+    holder = await asyncpg.connect(database_url)
+    try:
+        transaction = holder.transaction()
+        await transaction.start()
+        await holder.execute("SELECT FROM effects WHERE key = $1 FOR UPDATE", key(1))
+        answers = await store.effects.apply(0, [finish(number) for number in range(1, 5)])
+        assert [type(answer) for answer in answers] == [Found, Written, Written, Written]
+        await transaction.rollback()
+    finally:
+        await holder.close()

@@ -6,15 +6,16 @@ the function writes all of them by two statements. What it leaves out is for `ap
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
 from guard.core.effects import Instant, Key
-from guard.ports.steps import Finish, Insert, Step, StepResult, Written
+from guard.ports.steps import Finish, Insert, Step, Written
 from guard.store.sql.order import runs_of
 from guard.store.sql.rows import EFFECT_WIDTH, effect_of, finished, inserted, intent_row
 
+Plain: TypeAlias = Insert | Finish
 FEWEST: Final = 4
 """So many steps are a batch: fewer are done as quickly one by one, and what is left out costs no second round trip."""
 _KEY: Final = itemgetter(0)
@@ -22,44 +23,45 @@ _BEGIN_WIDTH: Final = 19
 _COMMIT_WIDTH: Final = 5
 
 
-def is_plain(steps: Sequence[Step]) -> bool:
-    """Say whether the batch is of plain steps alone, enough of them, each of another effect."""
-    return (
-        len(steps) >= FEWEST and all(map(_asks_nothing, steps)) and len({_key_of(step) for step in steps}) == len(steps)
-    )
+def plain(steps: Sequence[Step]) -> list[Plain] | None:
+    """Return the steps of a plain batch: enough of them, each of another effect; None for any other batch."""
+    if len(steps) < FEWEST:
+        return None
+    asking = [step for step in steps if isinstance(step, Insert | Finish) and _asks_nothing(step)]
+    return asking if len({_key_of(step) for step in asking}) == len(steps) else None
 
 
-def columns_of(steps: Sequence[Step]) -> list[Sequence[Any] | None]:
+def columns_of(steps: Sequence[Plain]) -> list[Sequence[Any] | None]:
     """Return the arguments of the function: runs to lock, the columns of begins, the columns of commits."""
     begins = sorted((_begin_row(step) for step in steps if isinstance(step, Insert)), key=_KEY)
     commits = sorted((_commit_row(step) for step in steps if isinstance(step, Finish)), key=_KEY)
     return [runs_of(steps), *_turned(begins, _BEGIN_WIDTH), *_turned(commits, _COMMIT_WIDTH)]
 
 
-def results_of(steps: Sequence[Step], rows: Sequence[Sequence[Any]]) -> list[StepResult | None]:
+def results_of(steps: Sequence[Plain], rows: Sequence[Sequence[Any]]) -> list[Written | None]:
     """Return what became of each step in its place; None: it was left out, and nothing has happened."""
-    written = {row[0]: row for row in rows}
-    return [_result(step, written.get(_key_of(step))) for step in steps]
+    found = {row[0]: row for row in rows}
+    return [_written(step, found.get(_key_of(step))) for step in steps]
 
 
-def _asks_nothing(step: Step) -> bool:
+def _asks_nothing(step: Plain) -> bool:
     match step:
         case Insert():
             return step.hold is None and step.consent is None
         case Finish():
             return step.staging is None
         case _:
-            return False
+            assert_never(step)
 
 
-def _key_of(step: Step) -> Key | None:
+def _key_of(step: Plain) -> Key:
     match step:
         case Insert():
             return step.intent.key
         case Finish():
             return step.key
         case _:
-            return None
+            assert_never(step)
 
 
 def _begin_row(step: Insert) -> tuple[Any, ...]:
@@ -82,15 +84,17 @@ def _is_empty(column: Sequence[Any]) -> bool:
     return column[0] is None and all(value is None for value in column)
 
 
-def _result(step: Step, row: Sequence[Any] | None) -> StepResult | None:
+def _written(step: Plain, row: Sequence[Any] | None) -> Written | None:
     if row is None:
         return None
-    _, stamp, _version, count, stands = row
+    _, stamp, count, stands = row
     at = Instant(stamp)
-    if isinstance(step, Insert):
-        return Written(effect=inserted(step, at, count), at=at)
-    assert isinstance(step, Finish)  # noqa: S101  nothing else is plain
-    if stands is None and step.known is not None:
-        return Written(effect=finished(step, step.known, at), at=at)
-    effect = effect_of(stands, stands[EFFECT_WIDTH])
-    return Written(effect=replace(effect, outcome=step.outcome), at=at)
+    match step:
+        case Insert():
+            return Written(effect=inserted(step, at, count), at=at)
+        case Finish(known=known) if stands is None and known is not None:
+            return Written(effect=finished(step, known, at), at=at)
+        case Finish():
+            return Written(effect=replace(effect_of(stands, stands[EFFECT_WIDTH]), outcome=step.outcome), at=at)
+        case _:
+            assert_never(step)

@@ -11,14 +11,15 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from guard.core.effects import Instant
-from guard.ports.steps import Step, StepResult
+from guard.ports.steps import Step, StepResult, Written
+from guard.ports.store import StoreUnavailable
 from guard.store.sql.address import ServerAddress
 from guard.store.sql.apply_postgresql import answers_of, arguments_of, stagings_of
 from guard.store.sql.clock import database_now
 from guard.store.sql.database import ResultT
 from guard.store.sql.faults import patiently, translated
 from guard.store.sql.held import ANSWER_SECONDS, HeldConnection
-from guard.store.sql.plain_postgresql import columns_of, is_plain, results_of
+from guard.store.sql.plain_postgresql import Plain, columns_of, plain, results_of
 
 _LANES: Final = 1
 """Two batches in flight were smaller and more, and cost more than what they did at the same time."""
@@ -81,19 +82,17 @@ class PostgresDatabase:
 
     async def apply(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
         """Apply a batch in one transaction and one round trip; what a plain batch leaves out, in another."""
-        if not is_plain(steps):
+        together = plain(steps)
+        if together is None:
             return await self._apply_each(lane, steps)
-        results = await self._apply_plain(lane, steps)
-        left = [place for place, result in enumerate(results) if result is None]
-        if left:
-            for place, result in zip(left, await self._apply_each(lane, [steps[at] for at in left]), strict=True):
-                results[place] = result
-        return [result for result in results if result is not None]
+        written = await self._apply_plain(lane, together)
+        rest = iter(await self._apply_left(lane, [step for step, done in zip(steps, written, strict=True) if not done]))
+        return [done or next(rest) for done in written]
 
-    async def _apply_plain(self, lane: int, steps: Sequence[Step]) -> list[StepResult | None]:
+    async def _apply_plain(self, lane: int, steps: Sequence[Plain]) -> list[Written | None]:
         """Write what is as assumed; nothing where another transaction makes one of the effects at this moment."""
 
-        async def once() -> list[StepResult | None]:
+        async def once() -> list[Written | None]:
             with translated():
                 try:
                     return results_of(steps, await self._lanes[lane].call(_APPLY_PLAIN, *columns_of(steps)))
@@ -101,6 +100,15 @@ class PostgresDatabase:
                     return [None] * len(steps)
 
         return await patiently(once)
+
+    async def _apply_left(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
+        """Apply what a plain batch left out; once more where its reply is lost, so that what was written is told."""
+        if not steps:
+            return []
+        try:
+            return await self._apply_each(lane, steps)
+        except StoreUnavailable:
+            return await self._apply_each(lane, steps)
 
     async def _apply_each(self, lane: int, steps: Sequence[Step]) -> list[StepResult]:
         arguments: tuple[list[Any], ...] = arguments_of(steps)
