@@ -1,8 +1,8 @@
 """Recall: what this process or another has seen of effects, so that the database need not be asked.
 
-A commit need not read back what was leased to its attempt here. A begin is answered from the record: only what is final
-is recalled, and only for calls that no gate stands before and whose slot has one instance; so the database would say the
-same. Without an accelerator this process' own records are all there is.
+A commit need not read back what was leased to its attempt here. A begin is answered from the record: only what is
+final is recalled, and only for calls that no gate stands before and whose slot has one instance; so the database would
+say the same. Without an accelerator this process' own records are all there is.
 """
 
 import itertools
