@@ -1,7 +1,6 @@
 """Many begins and commits that ask for nothing besides: together they come to what each would come to alone."""
 
 import asyncio
-from uuid import UUID
 
 import asyncpg
 import pytest
@@ -29,6 +28,7 @@ from tests.contract.plans import rows
 
 _APPLY = "SELECT * FROM apply_steps_v2($1::uuid[], $2::integer[], $3::uuid[], $4::step_v2[])"
 _BLOCKED = "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%apply_plain%'"
+_KILL = "SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
 def effects_in(answers: list[StepResult]) -> list[Effect]:
@@ -192,7 +192,6 @@ async def test_a_plain_batch_repeated_after_a_lost_reply_changes_nothing(store: 
     again = await store.effects.apply(0, batch)
     assert [answer.effect for answer in again if isinstance(answer, Found)] == first
     assert (await opened(store)).effects == 5
-    assert {effect.intent.run_id for effect in first} == {UUID(bytes=run.id.bytes)}
 
 
 @pytest.mark.parametrize("backend", ["postgresql"])
@@ -210,3 +209,29 @@ async def test_commits_of_what_is_over_wait_for_nobody(store: Store, database_ur
         await transaction.rollback()
     finally:
         await holder.close()
+
+
+@pytest.mark.parametrize("backend", ["postgresql"])
+async def test_what_was_written_is_told_where_the_connection_dies_before_the_rest(
+    store: Store, database_url: str
+) -> None:
+    began = (await written(store, insert(4))).effect
+    lost = replace(began.life.attempts[0], report="unknown", reported_at=Instant(5))
+    latest = replace(lost, token=SECOND_TOKEN, fence=2, report="none", reported_at=None)
+    again = replace(began, life=replace(began.life, fence=2, attempts=(lost, latest)))
+    again = (await written(store, Replace(seen=1, effect=again))).effect
+    rival = await asyncpg.connect(database_url)
+    try:
+        transaction = rival.transaction()
+        await transaction.start()
+        await rival.execute("LOCK TABLE attempts")  # which only the rest reads, for what came before
+        batch = asyncio.create_task(store.effects.apply(0, [insert(number) for number in range(1, 5)]))
+        async with asyncio.timeout(10):
+            while (await rows(database_url, _KILL)) != [(1,)]:
+                assert not batch.done()
+        await transaction.rollback()
+    finally:
+        await rival.close()
+    answers = await batch
+    assert [type(answer) for answer in answers] == [Written, Written, Written, Found]
+    assert answers[3] == Found(effect=again, at=answers[3].at)

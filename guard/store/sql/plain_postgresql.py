@@ -21,6 +21,8 @@ FEWEST: Final = 4
 _KEY: Final = itemgetter(0)
 _BEGIN_WIDTH: Final = 19
 _COMMIT_WIDTH: Final = 5
+WIDTH: Final = 1 + _BEGIN_WIDTH + _COMMIT_WIDTH
+"""How many arguments the function takes: runs, and the columns of begins and of commits."""
 
 
 def plain(steps: Sequence[Step]) -> list[Plain] | None:

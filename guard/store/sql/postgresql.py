@@ -19,7 +19,7 @@ from guard.store.sql.clock import database_now
 from guard.store.sql.database import ResultT
 from guard.store.sql.faults import patiently, translated
 from guard.store.sql.held import ANSWER_SECONDS, HeldConnection
-from guard.store.sql.plain_postgresql import Plain, columns_of, plain, results_of
+from guard.store.sql.plain_postgresql import WIDTH, Plain, columns_of, plain, results_of
 
 _LANES: Final = 1
 """Two batches in flight were smaller and more, and cost more than what they did at the same time."""
@@ -32,7 +32,7 @@ _APPLY_AND_STAGE: Final = f"""
         from applied a join unnest($5::staging_v1[]) s on s.place = a.place where a.answer = 1)
     select a.* from applied a cross join (select count(rows) from staged) counted"""  # noqa: S608
 """The count is asked for so that all rows are staged; steps that stage nothing are spared this."""
-_APPLY_PLAIN: Final = f"select * from apply_plain_v1({', '.join(f'${place}' for place in range(1, 26))})"  # noqa: S608
+_APPLY_PLAIN: Final = f"select * from apply_plain_v1({', '.join(f'${place}' for place in range(1, WIDTH + 1))})"  # noqa: S608
 _SETTINGS: Final = {"jit": "off", "lock_timeout": "2s", "statement_timeout": "10s"}
 _LANE_SETTINGS: Final = {**_SETTINGS, "enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
 """A plan that is made while a table is empty would be a scan of it, and stay one; to plan anew costs as much again."""
