@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from guard.core.effects import Duration, Instant
 from guard.ports.relay import Ask, Settlement, Turn, Verdict
+from guard.store.sql.begin_sqlite import driver_of
 from guard.store.sql.claims_sqlite import Claims
 from guard.store.sql.database import Database
 from guard.store.sql.due import due_statement
@@ -73,14 +74,6 @@ class SqliteTurns:
 
     async def close(self) -> None:
         """Hold nothing."""
-
-
-def driver_of(connection: Connection) -> sqlite3.Connection:
-    """Return the driver's own connection, in the same transaction."""
-    driver = connection.connection.driver_connection
-    if not isinstance(driver, sqlite3.Connection):
-        raise TypeError(driver)
-    return driver
 
 
 def _settle(driver: sqlite3.Connection, at: Instant, lease: bytes, one: Settled) -> bool:

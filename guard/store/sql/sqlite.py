@@ -1,7 +1,6 @@
 """SQLite: one writer thread that owns one connection, and a few readers on their own.
 
-A writer begins immediately: a transaction that reads first and writes later would be refused whenever another
-process wrote between. Every commit reaches the disk before it is answered.
+Every commit reaches the disk before it is answered.
 
 SQLite's locks belong to the process and are not inherited, yet its library in a forked child believes that it holds
 them. So all connections are closed before the process is forked, and opened again when they are next needed.
@@ -19,6 +18,7 @@ from guard.core.effects import Instant
 from guard.ports.steps import Step, StepResult
 from guard.store.sql.address import FileAddress
 from guard.store.sql.apply_sqlite import apply_steps
+from guard.store.sql.begin_sqlite import begin_immediate, driver_of
 from guard.store.sql.database import ResultT
 from guard.store.sql.file import File
 from guard.store.sql.workers import Workers
@@ -29,6 +29,7 @@ _WRITER_PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA busy_timeout = 0",  # `begin_immediate` waits
 )
 _READER_PRAGMAS: Final = ("PRAGMA busy_timeout = 2000", "PRAGMA query_only = ON")
 
@@ -80,8 +81,8 @@ class SqliteDatabase:
 
     def _apply(self, steps: Sequence[Step]) -> list[StepResult]:
         with self._file.used():
-            driver = self._driver()
-            driver.execute("BEGIN IMMEDIATE")
+            driver = driver_of(self._held())
+            begin_immediate(driver)
             try:
                 answers = apply_steps(driver, steps, read_clock())
                 driver.execute("COMMIT")
@@ -105,12 +106,6 @@ class SqliteDatabase:
             self._writer = self._writer_engine.connect()
         return self._writer
 
-    def _driver(self) -> sqlite3.Connection:
-        driver = self._held().connection.driver_connection
-        if not isinstance(driver, sqlite3.Connection):
-            raise TypeError(driver)
-        return driver
-
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
@@ -129,7 +124,7 @@ def writer_engine(address: FileAddress, mode: str) -> Engine:
         return _opened(address, mode, _WRITER_PRAGMAS)
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
-    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    event.listen(engine, "begin", lambda connection: begin_immediate(driver_of(connection)))
     return engine
 
 
