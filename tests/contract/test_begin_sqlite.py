@@ -1,4 +1,4 @@
-"""Whoever writes to a SQLite file gets its turn beside others that write without a break, and hears who holds it."""
+"""Whoever writes to a SQLite file gets its turn beside others that write without a break."""
 
 import asyncio
 import sqlite3
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guard.ports.steps import Written
-from guard.ports.store import FileUnavailable, Store
+from guard.ports.store import Store
 from guard.store.sql import begin_sqlite
 from guard.store.sql.begin_sqlite import begin_immediate
 from tests.contract.given import TENANT, insert, one
@@ -55,16 +55,6 @@ async def test_a_batch_and_a_transaction_wait_for_others_that_get_on(store: Stor
         assert [run.name for run in await store.runs.open(TENANT, ["beside"])] == ["beside"]
 
 
-async def test_a_file_is_locked_once_nobody_gets_on(
-    store: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(begin_sqlite, "_STUCK_SECONDS", 0.1)
-    async with _commits_in_a_row(database_url, 1, 1):
-        with pytest.raises(FileUnavailable, match=r"guard\.db is locked by another program"):
-            await one(store, insert(1))
-    assert isinstance(await one(store, insert(1)), Written)
-
-
 class _AlwaysBehind(sqlite3.Connection):
     """A connection that finds the file in use each time it asks, each time by another transaction."""
 
@@ -86,7 +76,7 @@ def test_a_wait_ends_though_others_get_on(database_url: str, monkeypatch: pytest
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="database is locked"):
             begin_immediate(behind)
-        assert behind.tries > 1
+        assert behind.tries
         holder.execute("COMMIT")
         begin_immediate(behind)
         assert behind.in_transaction

@@ -2,7 +2,7 @@
 
 SQLite lets write next whoever asks in the right moment, and its own waiting asks ten times a second at last: beside
 a few busy processes one may miss every such moment for seconds. So the file is asked a thousand times a second here.
-It counts as locked once nobody, ourselves included, got on for two seconds: a program that holds it, not a crowd.
+It counts as locked once nobody committed for two seconds: a program holds it then, and not a crowd.
 """
 
 import sqlite3
