@@ -4,6 +4,7 @@ A pyreqwest client of the parent hangs in a forked child, and once a process has
 children by fork can: there the standard library takes over.
 """
 
+import asyncio
 import atexit
 import ipaddress
 import os
@@ -59,23 +60,20 @@ class HttpTransport:
             return no_reply(_reason(error), request_id)
 
     async def send_async(self, request: Request) -> Reply | NoReply:
-        """Send a request and await its reply."""
+        """Send a request and await its reply.
+
+        Where a reply and a cancellation come together, pyreqwest may return the one and swallow the other, and a call
+        that timed out would go on. So the task is asked whether it was cancelled meanwhile.
+        """
         client = self._loop_client()
         if isinstance(client, PlainTransport):
             return await client.send_async(request)
-        request_id = new_request_id()
-        try:
-            building = self._filled(client.request(request.method, self._url + request.path), request, request_id)
-            response = await building.build().send()
-            return Reply(
-                status=response.status,
-                content_type=response.get_header("Content-Type") or "",
-                body=bytes(await response.bytes()),
-                retry_after=response.get_header("Retry-After"),
-                contract=response.get_header(CONTRACT_HEADER),
-            )
-        except PyreqwestError as error:
-            return no_reply(_reason(error), request_id)
+        task = asyncio.current_task()
+        cancels = task.cancelling() if task is not None else 0
+        reply = await self._awaited(client, request)
+        if task is not None and task.cancelling() > cancels:
+            raise asyncio.CancelledError
+        return reply
 
     def close(self) -> None:
         """Close the blocking client; one made for event loops is let go."""
@@ -93,6 +91,21 @@ class HttpTransport:
             await client.close()
         elif client is not None:
             await client.close_async()
+
+    async def _awaited(self, client: Client, request: Request) -> Reply | NoReply:
+        request_id = new_request_id()
+        try:
+            building = self._filled(client.request(request.method, self._url + request.path), request, request_id)
+            response = await building.build().send()
+            return Reply(
+                status=response.status,
+                content_type=response.get_header("Content-Type") or "",
+                body=bytes(await response.bytes()),
+                retry_after=response.get_header("Retry-After"),
+                contract=response.get_header(CONTRACT_HEADER),
+            )
+        except PyreqwestError as error:
+            return no_reply(_reason(error), request_id)
 
     def _forget(self) -> None:
         self._process = os.getpid()

@@ -1,5 +1,6 @@
 """Both transports over real sockets: what goes out, what comes back, and what is only silence."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -65,6 +66,22 @@ def test_a_request_that_takes_too_long_is_only_silence(kind: Kind) -> None:
         assert isinstance(transport.send(Request(method="GET", path="/", timeout_seconds=0.1)), NoReply)
         go_on.set()
         transport.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_cancellation_that_comes_with_the_reply_is_not_swallowed(kind: Kind) -> None:
+    request = Request(method="GET", path="/")
+    with serving(lambda *_: OK) as url:
+        transport = kind(url, None)
+        for _ in range(30):
+            asking = asyncio.ensure_future(transport.send_async(request))
+            await asyncio.sleep(0)
+            for _ in range(2):
+                transport.send(request)  # the loop stands still while all are answered
+            is_under_way = asking.cancel()
+            await asyncio.wait({asking})
+            assert asking.cancelled() is is_under_way
+        await transport.close_async()
 
 
 @pytest.mark.parametrize("kind", KINDS)
