@@ -65,6 +65,12 @@ class RabbitServer(Broker):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
+    def sync(self) -> None:
+        """Bring to the disk what was declared: RabbitMQ confirms a declaration before, and a kill may undo it."""
+        control = next(self._root.glob("usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmqctl"))
+        command = ["/bin/sh", str(control), "eval", "mnesia:sync_log()."]
+        subprocess.run(command, env=self._environment(), check=True, capture_output=True, timeout=60)
+
     def remove(self) -> None:
         """Kill the server and its port mapper, and remove its folder."""
         super().remove()

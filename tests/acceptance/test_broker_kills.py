@@ -137,6 +137,7 @@ async def test_a_rabbitmq_that_is_killed_has_each_message_and_what_it_has_twice_
 ) -> None:
     async with await aio_pika.connect(rabbit.url) as connection:
         await (await connection.channel()).declare_queue("orders", durable=True)
+    await asyncio.to_thread(rabbit.sync)
     await stage_lanes(store, RabbitMqDestination(url=rabbit.url, routing_key="orders", **PATIENT), COUNT)
     watch = await deliver(store, interrupting(COUNT, SLOW_KILLS, rabbit.kill, rabbit.start))
     arrivals = await queued(rabbit)
